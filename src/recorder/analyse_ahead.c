@@ -69,8 +69,9 @@ struct record_ahead {
 	const struct record_options *options;
 	const struct record_target *target;
 	pthread_mutex_t lock;
-	pthread_cond_t changed;	/* for the main thread: what it waits for has changed */
-	pthread_cond_t todo;	/* for the workers: a job needs a worker, or none will any more */
+	pthread_cond_t changed;	/* for the main thread: the list or a job that it waits for has
+				 * changed */
+	pthread_cond_t todo;	/* for the workers: a job needs a worker, or all jobs are done */
 	struct job *awaited;	/* the job that the main thread waits for, or NULL */
 	pthread_t lister, workers[MAX_WORKERS];
 	int loader;		/* pidfd of the loader's process; -1: there is no process, or it has
@@ -84,7 +85,7 @@ struct record_ahead {
 	unsigned max;		/* limit of the jobs, because each finished job holds a
 				 * descriptor */
 	struct timespec deadline; /* until when the main thread waits for the list */
-	uint64_t at_work;	/* number of bytes of the files that are BUSY */
+	uint64_t at_work;	/* number of bytes of the files that are being analysed */
 	uint64_t read_ahead;	/* number of bytes that may still be read ahead */
 };
 
@@ -199,8 +200,8 @@ static bool all_done(struct record_ahead *a)
 	return a->listed && !find_state(a, NEW) && !find_state(a, LOOKED) && !find_state(a, BUSY);
 }
 
-/* Wakes the threads for which the end of a job's work may matter. Most ends matter to none: there
- * may be hundreds of jobs, and each thread that wakes up takes the lock. */
+/* Called when the work on a job has ended. Wakes a thread only if the thread may wait for this,
+ * because there may be hundreds of jobs, and each thread that wakes up takes the lock. */
 static void wake(struct record_ahead *a, const struct job *j)
 {
 	bool done = all_done(a);
@@ -468,6 +469,7 @@ const char *record_ahead_path(struct record_ahead *a, unsigned i)
 
 	if (!a || !a->nr)
 		return NULL;
+	/* no lister was started, so this thread lists the libraries */
 	if (i && !a->listing && !a->listed)
 		list(a);
 	pthread_mutex_lock(&a->lock);

@@ -20,8 +20,9 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
  * libraries that are already listed count. */
 const char *record_ahead_path(struct record_ahead *a, unsigned i);
 /* Returns a descriptor of the file's analysis, which the caller then owns. Returns -1 if no
- * analysis was made, or if it was taken before. May wait for a thread that analyses the file. If a
- * descriptor is returned, *stubs_fd gets a descriptor of the file of stubs, or -1. */
+ * analysis was made, if it was taken before, or if the analysed file isn't the file with the status
+ * st. May wait for a thread that analyses the file. If a descriptor is returned, *stubs_fd gets a
+ * descriptor of the file of stubs, or -1. */
 int record_ahead_take(struct record_ahead *a, const struct stat *st, const char *path,
 		      int *stubs_fd);
 /* Waits until the program is analysed. If the cache didn't have the program's analysis, waits until

@@ -36,8 +36,8 @@ void record_hooks_free(struct record_options *o);
  * Returns 0. On an error, prints one line and returns 1. */
 int record_hooks_resolve(struct record_options *o, const struct record_target *t,
 			 struct record_modules *m);
-/* Sets the bit of each hook that belongs to module m. Returns true if any hook belongs to m. The
- * caller must then give m sites. */
+/* Sets the bits in `links` of the hooks that belong to module m, and clears all other bits. Returns
+ * true if any hook belongs to m. The caller must then give m sites. */
 bool record_hooks_links(const struct record_options *o, const struct record_module *m,
 			uint64_t links[PB_MSG_LINKS]);
 /* Calls say() with one sentence for each hook that was attached nowhere. To be called at the end of

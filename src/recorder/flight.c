@@ -2,8 +2,8 @@
 /*
  * A separate thread looks for requests every 10 ms and takes the snapshots. So a slow disk delays
  * neither agents nor the drain. A request must wait if it comes while a snapshot is written, or
- * less than a second after the last snapshot. All waiting requests get one snapshot. Agents only
- * count their requests in the ring (engine/snapshot_on.c).
+ * less than a second after the last snapshot began. All waiting requests get one snapshot. Agents
+ * only count their requests in the ring (engine/snapshot_on.c).
  */
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +31,8 @@
 #include "recorder/texts.h"
 
 #define LOOK_MS		10
-#define PAUSE_NS	1000000000u	/* shortest time between two snapshots */
+#define PAUSE_NS	1000000000u	/* shortest time between the starts of two
+					 * snapshots */
 
 struct record_flight {
 	struct record_server *server;
@@ -43,7 +44,7 @@ struct record_flight {
 	uint32_t seen;			/* number of requests in the ring's count that were
 					 * served */
 	unsigned taken, number;
-	uint64_t last;			/* when the last snapshot was taken */
+	uint64_t last;			/* when the last snapshot began; 0: none was taken */
 	_Atomic bool full;		/* no more snapshots are taken */
 	pthread_mutex_t lock;		/* of `path` */
 	char path[PATH_MAX];		/* the last snapshot; "": none */

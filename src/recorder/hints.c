@@ -2,8 +2,8 @@
 /*
  * Gives hints at the end of a recording, for a user who may have expected more calls. There are
  * hints for four cases: a --module matched no library, a runtime is traced only in part, most of a
- * module's functions aren't known, or the program is a small launcher. A launcher's work is done by
- * libraries, which aren't traced by default.
+ * module's code is in no known function, or the program is a small launcher. A launcher's work is
+ * done by libraries, which aren't traced by default.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,9 +37,9 @@ static bool is_ours(const struct record_module *m)
 
 /* --- a --module that matched nothing ------------------------------------- */
 
-/* Finds libraries whose names are similar to the glob. If a library's name begins with the glob and
- * a dot, only this library is suggested: "libc" means libc.so.6, not libcrypto. If `globs` is true,
- * may also suggest a glob. */
+/* Writes to `near` the names of libraries that are similar to the glob. If a library's name begins
+ * with the glob's text before its first wildcard, and then has a dot, only this library is
+ * suggested: "libc" means libc.so.6, not libcrypto. If `globs` is true, may also suggest a glob. */
 static void list_near(const struct record_modules *m, const char *glob, bool globs, char *near,
 		      size_t len)
 {

@@ -6,11 +6,12 @@
  * child may fork again. So the search is repeated.
  *
  * A child may not answer, for example because it was stopped. Such children must take no time from
- * the others. So each search goes through all children, some at a time, and gives each of them only
- * a part of the time that is left. The next search tries the rest again.
+ * the others. After each search, this file goes through all children that were found, some at a
+ * time, and gives each of them only a part of the time that is left. The next search finds the
+ * children that remain.
  *
- * The recorder makes a thread for each child, which traces threads of the child. When the
- * recorder's thread ends, the kernel lets the child's threads go.
+ * For each child, the recorder makes a thread that controls threads of the child by ptrace. When
+ * the recorder's thread ends, the kernel lets the child's threads go.
  */
 #include <errno.h>
 #include <poll.h>
@@ -84,7 +85,7 @@ static void add(pid_t **pids, unsigned *nr, pid_t pid)
 	more[(*nr)++] = pid;
 }
 
-/* Leave out helpers, and processes that share the memory of `except`. (A process that detaches
+/* Leaves out helpers, and processes that share the memory of `except`. (A process that detaches
  * makes a helper, which stops the process's threads. The helper shares the process's memory, so it
  * maps the ring, too.) */
 static void visit(void *arg, pid_t pid)
@@ -125,8 +126,9 @@ static bool was_asked(const struct leave *l, pid_t pid)
 	return false;
 }
 
-/* Returns whether one of the children may leave later: it hasn't answered yet, or another process
- * traces it, for example the helper that stops its threads. */
+/* Makes these children leave, all at once. Returns whether one of them may leave later: it hasn't
+ * answered yet, or another process controls it by ptrace, for example the helper that stops its
+ * threads. */
 static bool leave_some(struct leave *l, const pid_t *pids, unsigned nr, uint64_t until)
 {
 	struct child children[AT_ONCE] = { 0 };
@@ -159,8 +161,8 @@ static bool leave_some(struct leave *l, const pid_t *pids, unsigned nr, uint64_t
 	return later;
 }
 
-/* Goes through the children that were found. share: they get 1/share of the time that is left. The
- * result is that of leave_some(). */
+/* Goes through the children that were found. All of them together get 1/share of the time that is
+ * left. The result is that of leave_some(). */
 static bool leave_each(struct leave *l, unsigned share)
 {
 	bool later = false;
@@ -279,8 +281,8 @@ void record_inherited_leave(const struct record_options *o, const struct record_
 	};
 	pthread_t thread;
 
-	/* From now on, nobody answers agents. A child that waited for an answer in dlopen() would
-	 * hold a lock of the loader that the new thread needs. */
+	/* From now on, the recorder doesn't answer agents. A child that waits for an answer in
+	 * dlopen() holds a lock of the loader that the new thread needs. So end such waits. */
 	pb_drain_close_ring(server->drain);
 	if (!record_procs_alive(server->ring))
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Accepts agents. An agent that connects waits at most PB_PATIENCE_NS for a heartbeat. But the
- * recorder's main thread may analyse a module for seconds. So a separate thread accepts agents and
- * sends them the ring, which holds the heartbeat. Then this thread passes the connection to the
- * main thread through a pipe. The thread does nothing else.
+ * Accepts agents. An agent that connects waits at most PB_PATIENCE_NS for the ring, which holds the
+ * heartbeat. But the recorder's main thread may analyse a module for seconds. So a separate thread
+ * accepts agents and sends them the ring. Then this thread passes the connection to the main thread
+ * through a pipe. The thread does nothing else.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -22,6 +22,7 @@ struct record_peer {
 };
 /* Returns a descriptor. poll() reports POLLIN on it when record_listen_next() has an agent. */
 int record_listen_fd(const struct record_server *s);
+/* Takes the next agent that has connected. Returns false if there is none. */
 bool record_listen_next(struct record_server *s, struct record_peer *peer);
 /* Accepts a peer from a socket. Refuses processes of other users, unless the recorder is root.
  * Context: any thread. */

@@ -24,7 +24,8 @@
 #include "recorder/proc.h"
 
 #define MAX_HEADERS	64
-#define MAX_DYNAMIC	8192		/* needed libraries come first */
+#define MAX_DYNAMIC	8192		/* limit of the dynamic section's entries. Many may come
+					 * before DT_DEBUG: one for each needed library */
 #define MAX_LIBRARIES	4096
 
 static bool read_at(int mem, uint64_t at, void *to, size_t size)

@@ -152,7 +152,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	return e;
 }
 
-/* True if elf_fd is still the file that was analysed. If it isn't, its stubs must not be cached. */
+/* True if elf_fd is still the file that was analysed. If it isn't, the stubs must not be cached. */
 static bool is_its_file(const struct record_module *e, int elf_fd)
 {
 	struct stat st;

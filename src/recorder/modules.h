@@ -34,8 +34,8 @@ struct record_module {
 	int marked_fd;			/* descriptor of the copy with marks (marks.c), which agents
 					 * get instead of the analysis; -1: no pattern matches */
 	uint64_t marked_size;
-	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that belongs to this module, although
-					 * the hook doesn't name a module */
+	uint64_t links[PB_MSG_LINKS];	/* a bit for each hook that names no module and belongs to
+					 * this module (bpf_hooks.c) */
 };
 struct record_modules {
 	struct record_module **list;
@@ -51,10 +51,10 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 /* Makes the module's file of stubs (src/abi/stubs.h), unless it exists. elf_fd is the module's
  * file, or -1. Returns 0 or -errno. */
 int record_module_stubs(struct record_modules *m, struct record_module *e, int elf_fd);
-/* Writes the modules that the data directory doesn't have yet. To be called twice: when the data
- * directory was made, and at the recording's end. Between, each module is written when it is
- * analysed. If this fails, for example because no descriptor is free, the second call tries again.
- * Returns 0 or -errno. */
+/* Writes the modules that the data directory doesn't have yet. Must be called twice: when the data
+ * directory has been made, and at the recording's end. Between the two calls, each module is
+ * written when it is analysed. If that fails, for example because no descriptor is free, the second
+ * call tries again. Returns 0 or -errno. */
 int record_modules_write(struct record_modules *m, struct pb_datadir *w);
 /* True if the options select the module for tracing. is_exe: the module is the image's executable.
  * Notes in o->module_matched which patterns match the module. */

@@ -21,8 +21,8 @@ struct record_ring;
 bool record_proc_is_ours(void);
 
 /* Writes the process's directory to path, usually "/proc/PID". If the main thread has exited, but
- * the thread TID still runs, writes "/proc/PID/task/TID". In that case only this directory shows
- * maps, exe, root and cwd. */
+ * another thread TID still runs, writes "/proc/PID/task/TID": then only the directories of such
+ * threads show maps, exe, root and cwd. */
 #define RECORD_PROC_PATH 48
 void record_proc_path(pid_t pid, char path[RECORD_PROC_PATH]);
 

@@ -16,13 +16,14 @@ bool record_procs_alive(const struct record_ring *r);
 /* True if a process has called exec and its new agent hasn't mapped the ring yet.
  * record_procs_alive() alone would miss this process. */
 bool record_procs_starting(const struct record_session *s, const struct record_ring *r);
-/* The processes that map the ring, for messages. `hidden` is the number of processes that the ring
- * names, but that the recorder may not look at. */
+/* The processes that map the ring, for messages. A hidden process has a thread in the ring's table,
+ * but the recorder can't find out whether it maps the ring. */
 struct record_procs {
-	pid_t first, first_hidden;
-	unsigned nr, hidden;
+	pid_t first, first_hidden;	/* 0: none */
+	unsigned nr, hidden;		/* `nr` doesn't count hidden processes */
 };
 /* Calls visit() for each process that maps the ring and that the recorder may look at. */
 void record_procs_each(const struct record_ring *r, void (*visit)(void *arg, pid_t pid), void *arg);
+/* Fills *p. */
 void record_procs_scan(const struct record_ring *r, struct record_procs *p);
 #endif

@@ -62,8 +62,8 @@ static void geometry_init(struct pb_ring *g, uint64_t buffer, uint32_t reserve, 
 	measure_wait(g);
 }
 
-/* Makes the ring's file and maps it. Returns 0 or -errno. *map is set when the file has been made.
- * So if this function fails and *map is set, the file can't be mapped. */
+/* Makes the ring's file and maps it. Returns 0 or -errno. On failure, *map is true if the file was
+ * made but can't be mapped, and false if the file can't be made. */
 static int try_create(struct record_ring *r, bool *map)
 {
 	int e = 0;

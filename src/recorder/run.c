@@ -120,8 +120,8 @@ static int attach(struct run *r)
 /* --- the loop ----------------------------------------------------------- */
 
 /* Handles a signal that the recorder gets while it records an attached process. SIGUSR1 and SIGUSR2
- * are ignored. The first other signal ends the recording. The second other signal ends the wait for
- * the agent, which detaches by itself. */
+ * are ignored. Any other signal ends the recording. If the recording is already ending, the signal
+ * ends the wait for the agent, which then detaches by itself. */
 static void on_end(struct run *r, int sig)
 {
 	if (sig == SIGUSR1 || sig == SIGUSR2)

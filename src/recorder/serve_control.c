@@ -59,7 +59,8 @@ static struct record_conn *find_agent(struct record_server *s, pid_t pid)
 	return best;
 }
 
-/* Sends the client's request to its agent. If the agent is busy, the request stays queued. */
+/* Sends the client's request to the agent of the process that the client has named in its HELLO. If
+ * the agent is busy, the request stays queued. */
 static int forward(struct record_server *s, struct record_conn *client)
 {
 	struct record_conn *agent = find_agent(s, client->target);
@@ -165,8 +166,8 @@ static int answer_snapshot(struct record_server *s, struct record_conn *c, uint3
 	return reply_text(c, ask, *text ? strcat(text, "\n") : "# no snapshot was taken\n");
 }
 
-/* The request is whole. If the recorder owns the file, or must refuse the request, answers the
- * request, sets *ret and returns true. Otherwise returns false. */
+/* The request is complete (is_whole()). If the recorder owns the file, or must refuse the request,
+ * this function answers the request, sets *ret and returns true. Otherwise it returns false. */
 static bool answered(struct record_server *s, struct record_conn *c, const struct pb_msg *m,
 		     const char *body, int *ret)
 {

@@ -12,7 +12,7 @@ struct record_session {
 	char control[108];	/* "" without --serve */
 	int listen_fd, control_fd;
 	int lock_fd;		/* descriptor of dir, which stays locked while the session lives;
-				 * -1: no lock */
+				 * negative: no lock */
 	char agent[PATH_MAX];	/* the agent's path for LD_PRELOAD */
 };
 /* Makes the session's directory and its sockets. Returns 0, or 1 after a message. */

@@ -26,7 +26,7 @@
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
-/* Replaces control characters of the value by `with`. */
+/* Writes the line KEY=VALUE. Replaces control characters of the value by `with`. */
 __attribute__((format(printf, 4, 5)))
 static void put_fact(FILE *f, const char *key, char with, const char *fmt, ...)
 {
@@ -101,7 +101,7 @@ static void print_rest(FILE *f, const struct record_options *o, const struct rec
 	for (const char *p = o->writes.buf, *e = p + o->writes.len; p < e;) {
 		const char *op = p + strlen(p) + 1, *value = op + strlen(op) + 1;
 
-		/* in these files, a newline separates words as a blank does */
+		/* in control files, a newline separates words as a blank does */
 		put_fact(f, "option", ' ', "%s %s %s", p, op, value);
 		p = value + strlen(value) + 1;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds threads by the numbers that the ring has. These are the threads' numbers in the program's
- * pid namespace. Context: any thread, with its own struct record_names. */
+/* Finds threads by their numbers (TIDs) in the ring. These are their numbers in the program's pid
+ * namespace, which may not be the recorder's. Context: any thread, with its own struct
+ * record_names. */
 #ifndef PB_RECORDER_TASKS_H
 #define PB_RECORDER_TASKS_H
 #include <stdatomic.h>
