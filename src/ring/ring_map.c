@@ -14,7 +14,8 @@ uint64_t pb_no_chunk;
 uint64_t pb_no_leaf[2];
 
 /* While a thread has no chunk, its position points into this space. Nothing is written to the
- * space. It has room on both sides of the position, because positions run past the limit. */
+ * space. It has room before and after the position, because each failed reservation moves the
+ * position (doc/design/writer.md). */
 static uint8_t no_chunk_space[3 * PB_CHUNK_SIZE];
 
 int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,

@@ -35,8 +35,8 @@ struct pb_writer {
 	uint64_t seq;		/* number of the next chunk, while none is in force */
 	uint64_t lost;		/* calls without any record in the data */
 	uint64_t missed;	/* records that weren't written although their calls aren't lost */
-	uint64_t no_return;
-	uint64_t stack;
+	uint64_t no_return;	/* calls that are recorded without their return */
+	uint64_t stack;		/* id of the machine stack that the next records belong to */
 	uint64_t slot;		/* return slot of the hit that is being recorded */
 	uint64_t own_lo, own_hi;	/* bounds of the thread's own stack; both 0: not known
 					 * exactly */
@@ -61,8 +61,8 @@ struct pb_ring_map {
 	uint8_t *chunks;
 	uint64_t size;		/* bytes of the mapping */
 	uint32_t nr_threads, nr_chunks;
-	uint32_t used_below;	/* this process may have used the chunks below this index, and has
-				 * used none above */
+	uint32_t used_below;	/* this process may have used the chunks below this index, and no
+				 * others */
 	uint32_t mode;		/* PB_RING_*. Becomes PB_RING_DISCARD when this process's recorder
 				 * is known to be gone */
 };
@@ -97,6 +97,7 @@ static inline bool pb_writer_is(struct pb_owner o)
  * The engine registers this function. */
 extern size_t (*pb_ring_open_calls)(struct pb_writer *w, struct pb_owner o, uint64_t *out,
 				    size_t max, uint32_t *depth, const void *ending);
+/* Returns the time for records. The engine registers this function, too. */
 extern uint64_t (*pb_ring_clock)(void);
 
 /* While a thread has no chunk, pb_no_chunk stands for its chunk, and pb_no_leaf for the words of
@@ -110,7 +111,7 @@ extern uint64_t pb_no_leaf[2];
 int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr_chunks,
 		   uint64_t threads_offset, uint64_t chunks_offset, uint32_t mode);
 
-/* Says that this process is about to touch the chunk with this index. Returns false if the chunk
+/* Notes that this process is about to touch the chunk with this index. Returns false if the chunk
  * must not be touched, because it isn't mapped, or is being unmapped. */
 bool pb_ring_touch(uint32_t index);
 /* Gives up chunks that this process hasn't touched yet, but none with an index below nr_chunks.

@@ -141,6 +141,8 @@ struct wait {
 	uint64_t silent, in_vain;	/* as in `seen`, but counted in pauses of this thread */
 };
 
+/* Adds the time since the last check to the times of the wait. `time` is the present time, or 0 if
+ * the clock mustn't be read. */
 static void pass(struct wait *w, uint64_t time)
 {
 	uint64_t before = __atomic_load_n(&seen.time, __ATOMIC_RELAXED);
@@ -162,6 +164,7 @@ static void pass(struct wait *w, uint64_t time)
 	__atomic_fetch_add(&seen.in_vain, step, __ATOMIC_RELAXED);
 }
 
+/* If the heartbeat has changed, the silence begins anew. */
 static void see(struct wait *w, uint64_t heartbeat)
 {
 	if (heartbeat != w->heartbeat) {

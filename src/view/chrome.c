@@ -216,7 +216,7 @@ static int by_tid(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Prints the last name of each thread. A process gets the name of its first thread. If a thread has
+/* Prints the last name of each thread. A process gets the name of its main thread. If a thread has
  * called exec, data->threads has several entries for the thread. Only the last entry is printed. */
 static void print_names(struct chrome *c)
 {

@@ -41,7 +41,7 @@ struct pb_out {
  * output goes through $PAGER (or less -FRX). The progress line names `command`. */
 void pb_out_open(struct pb_out *o, const char *command, bool pager);
 /* Reports how far the view has read. After some time, prints a progress line to stderr if stderr is
- * a terminal. If the view has already printed to this terminal, prints no progress line. */
+ * a terminal. If the view has already written output to a terminal, prints no progress line. */
 void pb_out_progress(struct pb_out *o, uint64_t done, uint64_t total);
 /* Writes the rest of the buffer and waits for the pager. Returns 0 or -errno; -EPIPE counts as
  * 0. */

@@ -3,12 +3,14 @@
  * Sums up calls by function (sums.h). Each record costs an array access and no hashing.
  *
  * A call's time is added to its function's total only if the stack has no outer call of the same
- * function. Otherwise it is noted in the next outer call of the function (`nested`). If the time of
- * that call stays unknown, the noted time counts in its place. To find the outer call, `last` has
- * the place of the function's innermost open call on the stack of the last event. If the next event
- * is on another stack, the places on the old stack are cleared and those on the new stack are set.
- * If almost every event switches to another deep stack, these updates cost too much. In that case
- * only the stack's innermost calls have places: the calls from index `stack->counted` on.
+ * function. Otherwise the time is noted in the next outer call of the function (`nested`). If the
+ * duration of that call stays unknown, the noted time counts in its place.
+ *
+ * To find the outer call, each function's sum has in `last` the function's innermost open call on
+ * the current stack, which is the stack of the last event. If the next event is on another stack,
+ * `last` is cleared for the calls on the old stack, and set for those on the new stack. If almost
+ * every event switches to another deep stack, these updates cost too much. In that case `last` is
+ * set only for the stack's innermost calls: those from index `stack->counted` on.
  *
  * If a child inherits a call by fork, the call is counted in the parent. In the child, the call's
  * time begins at the fork (`call->aux`).
@@ -28,7 +30,8 @@
 #define BUDGET		(1ll << 26)	/* number of updates of `last` that changes of the stack
 					 * may make */
 #define BUDGET_RECORD	64		/* number of further updates that each record allows */
-#define SHORT_DEPTH	64
+#define SHORT_DEPTH	64		/* when no updates are left, `last` is set only for this
+					 * many of a stack's calls */
 
 /* Makes the call with this index the innermost open call of its function. */
 static inline void make_last(struct pb_sums *m, struct pb_call_stack *s, uint32_t index)
@@ -79,8 +82,9 @@ static inline void add_total(struct pb_sum *s, struct pb_call_stack *stack, uint
 		s->total += duration * weight;
 }
 
-/* whole: this is the duration of a call. False: of a part of a call that counts elsewhere, for
- * example in the process that has forked this one. */
+/* Adds a duration to a function's sum. `child` is the time of the callees. If `whole` is false, the
+ * duration is that of a part of a call, and the call counts elsewhere, for example in the process
+ * that has forked this one. */
 static inline void add_time(struct pb_sum *s, struct pb_call_stack *stack, uint64_t duration,
 			    uint64_t child, uint64_t weight, bool whole)
 {
@@ -102,7 +106,7 @@ static inline void add_to_parent(const struct pb_event *ev, uint64_t duration)
 		ev->stack->calls[ev->stack->depth - 1].child += duration;
 }
 
-/* Updates the counts for a call that has left its stack. Returns the sum that counts the call. */
+/* Undoes make_last() for a call that has left its stack. Returns the sum of the call's function. */
 static struct pb_sum *leave(struct pb_sums *m, const struct pb_event *ev)
 {
 	struct pb_sum *s = &m->sums[ev->call->view];
@@ -248,7 +252,7 @@ bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls)
 }
 
 /* Adds the time of each open call, from the innermost to the outermost, as if the calls returned.
- * Then makes the calls' places known again. */
+ * Then makes `last` refer to the open calls again. */
 void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
 		    uint64_t time)
 {
@@ -270,6 +274,7 @@ void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, u
 		add_time(sum, s, duration, call->child + inner, m->time_weight, true);
 		inner = duration;
 		call->child = call->nested = 0;
+		/* the call doesn't count again, and known_start() finds no start */
 		call->aux = UINT64_MAX;
 	}
 	for (uint32_t i = s->counted; i < s->depth; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The sums of calls by function, for `report` and `live --top`. The caller gives each event to
- * pb_sums_event(). While a call is open, the `view` of struct pb_open_call is its function's
- * number.
+ * The sums of calls by function, for `report`, `top` and `live --top`. The caller gives each event
+ * to pb_sums_event(). While a call is open, the `view` of its struct pb_open_call is the number of
+ * its function.
  *
  * Context: the observer, one thread.
  */
@@ -28,12 +28,12 @@ struct pb_sums {
 	struct pb_sum *sums;	/* the index is the function's number */
 	size_t size;		/* of `sums` in bytes */
 	struct pb_sites sites;
-	struct pb_call_stack *stack;
-	int64_t budget;
+	struct pb_call_stack *stack;	/* the stack of the last event */
+	int64_t budget;		/* see sums.c */
 	/* Each call counts `weight` times, and its time `time_weight` times. Both are 1 unless the
 	 * caller changes them */
 	uint64_t weight, time_weight;
-	uint64_t open;		/* number of calls given to pb_sums_open() */
+	uint64_t open;		/* number of calls that pb_sums_open() has counted */
 };
 
 /* Returns 0 or -ENOMEM. The view must remain until pb_sums_free(). */
@@ -43,9 +43,9 @@ void pb_sums_free(struct pb_sums *m);
  * Returns true. */
 bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls);
 /* Adds the calls that are open on the stack at `time`, with the time that they have run so far.
- * `leaf` is 0, or the number of the function of a leaf that has run since leaf_start. When these
- * calls end, they are not counted again, and their time isn't added again. If the caller wants the
- * time from some moment on to be added, it sets their `aux` to that moment. */
+ * `leaf` is 0, or the number of the function of a leaf that has run since leaf_start. When the open
+ * calls end, they are not counted again, and their time isn't added again. If the caller sets a
+ * call's `aux` to a later time, the time from then on is added when the call ends. */
 void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
 		    uint64_t time);
 /* Counts a call that is still open at the end of the data. The call's time isn't known. */

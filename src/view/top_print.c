@@ -15,7 +15,7 @@
 struct page {
 	struct pb_top *t;
 	unsigned lines, columns;	/* the terminal's size; 0 lines: no limit */
-	unsigned used;
+	unsigned used;			/* number of lines that were printed so far */
 	bool all;			/* the table of the whole recording */
 };
 
@@ -48,7 +48,7 @@ static void print_seconds(struct pb_out *o, const struct pb_clock *clock, uint64
 	pb_out_str(o, " s");
 }
 
-/* Prints how much of the records the estimate was made from. */
+/* Prints which part of the records was read for the estimate. */
 static void print_estimate(struct page *p, uint64_t decoded, uint64_t skipped)
 {
 	double percent = 100.0 * (double)decoded / (double)(decoded + skipped);
