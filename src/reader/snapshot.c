@@ -5,10 +5,11 @@
  * used again, its thread only appends records to it, or fills its holes.
  *
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
- * last word that isn't zero is searched for, and then the words up to it are copied. All records
- * that were complete at the time of the search are in the copy. No part of a later record is. The
- * header is copied before the records. So if the header's open leaf had ended, or had made a traced
- * call, before the search, the copy has a record that shows it (abi/ring.h).
+ * last word that isn't zero is searched for, and then the words up to it are copied. So all records
+ * that were complete at the time of the search are in the copy, and words after the last word that
+ * was found are not. The header is copied before the records. So if the header's open leaf had
+ * ended, or had made a traced call, before the search, the copy has a record that shows it
+ * (abi/ring.h).
  *
  * The copy of an OPEN chunk may lack the chunk's last records. No later chunk of the same thread
  * may then be in the snapshot, because readers would take the two chunks for all records of that

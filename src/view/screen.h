@@ -2,8 +2,9 @@
 /*
  * A table that is refreshed in place on a terminal, with keys. The table uses the terminal's
  * alternate screen. When that screen is closed, the terminal shows its former contents again. Keys
- * are read at once, without echo and without a newline. ^C still sends a signal. The terminal is
- * restored when the process calls exit(), if not earlier, but not when a signal kills the process.
+ * are read at once, without echo and without a newline. ^C still sends a signal, but ^Z doesn't.
+ * The terminal is restored when the process calls exit(), if not earlier, but not when a signal
+ * kills the process.
  *
  * Context: the observer. There is one screen in a process.
  */
@@ -12,8 +13,9 @@
 #include <stdbool.h>
 #include "view/out.h"
 
-/* If the output is a terminal, shows the screen and returns true. If `keys` is true and standard
- * input is a terminal, keys are read from it. */
+/* If the output is a terminal, and TERM isn't "dumb", shows the screen and returns true. If `keys`
+ * is true, standard input is a terminal, and this process is in the foreground, keys are read from
+ * standard input. */
 bool pb_screen_open(struct pb_out *o, bool keys);
 void pb_screen_close(struct pb_out *o);
 /* Returns the number of lines and columns. */
