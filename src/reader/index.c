@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the chunks in one pass over their headers, and then orders them by thread. The first
- * invalid header ends the file, because nothing else marks the start of a chunk.
+ * Finds the chunks in one pass over their headers, and then orders them by thread. At the first
+ * invalid header the pass ends, because nothing else marks the start of a chunk.
  */
 #include <errno.h>
 #include <stdio.h>
