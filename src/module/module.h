@@ -17,7 +17,6 @@
 #include <stdint.h>
 #include "module/analysis/flags.h"
 
-
 struct pb_module_options {
 	unsigned flags;			/* PB_MODULE_* */
 	const char *cache_dir;		/* NULL: $XDG_CACHE_HOME/patchbay or ~/.cache/patchbay */

@@ -83,8 +83,7 @@ static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 	pb_barrier();		/* the order must depend on the copy, because the original may still
 				 * change */
 	return (struct aged){ .taken = t, .serial = head.serial, .seq = head.seq,
-		.start = head.start,
-			      .end = head.start };
+		.start = head.start, .end = head.start };
 }
 
 void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr)

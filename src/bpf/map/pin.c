@@ -157,8 +157,11 @@ static void remove_unused(struct pb_bpf_pins *p)
 	DIR *d = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *e;
 
-	if (!d)
+	if (!d) {
+		if (copy >= 0)
+			close(copy);
 		return;
+	}
 	while ((e = readdir(d))) {
 		struct stat st;
 		int fd = -1;

@@ -172,8 +172,9 @@ static bool is_sound(const struct pb_bpf_prog_spec *s)
 		uint8_t op = s->ops[i];
 
 		if (op == PB_BPF_OP_LD_IMM64) {
-			if (s->insns[i].src_reg == BPF_PSEUDO_FUNC ? !names_sub(s, i, true) :
-			    i + 1 == s->nr || s->ops[i + 1])
+			if (i + 2 >= s->nr ||	/* no instruction follows its second half */
+			    (s->insns[i].src_reg == BPF_PSEUDO_FUNC ? !names_sub(s, i, true) :
+			     s->ops[i + 1] != PB_BPF_OP_NONE))
 				return false;
 			i++;
 		} else if (op == PB_BPF_OP_NONE || op >= PB_BPF_NR_ALL_OPS) {

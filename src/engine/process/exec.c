@@ -348,7 +348,7 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 	char first[PB_FIRST_MAX];
 
 	if (pb_sandboxed) {
-		e.counter = follow_exec && pb_follow_fork && !pb_latched ?
+		e.counter = follow_exec && pb_follow_fork && !pb_latched && ring ?
 			    &ring->sandboxed_images : NULL;
 	} else {
 		leave_image();

@@ -78,7 +78,7 @@ static int our_prlimit(pid_t pid, int resource, const struct rlimit *limit, stru
 {
 	int ret = original_prlimit(pid, resource, limit, old);
 
-	if (!ret && limit && (!pid || pid == pb_sys(SYS_getpid)))
+	if (!ret && limit && (!pid || (pb_calls_are_safe() && pid == pb_sys(SYS_getpid))))
 		limit_is_set(resource);
 	return ret;
 }

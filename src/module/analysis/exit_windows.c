@@ -46,7 +46,6 @@ static void mark_entries(struct pb_an *an)
 	}
 }
 
-
 /* Returns the address of the instruction before addr, if control reaches addr only by falling
  * through from that instruction. Returns 0 if a branch leads to addr, or if the instruction is a
  * call or doesn't fall through. */

@@ -118,7 +118,8 @@ static void lay_stubs(struct image *im)
 	pb_vec_push(&im->names, '\0');
 	put_symbol(im, put_name(im, HANDLERS, ""), im->head.text, PB_STUBS_HEAD);
 	for (uint32_t i = 0; i < im->a->nr_funcs && im->at < MAX_SIZE; i++) {
-		for (; window < im->a->nr_windows && w[window].start < f[i].addr; window++)
+		for (; window < im->a->nr_windows && w[window].start < f[i].addr &&
+		     im->at < MAX_SIZE; window++)
 			lay_window(im, window);
 		lay_func(im, i);
 	}
