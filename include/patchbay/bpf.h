@@ -111,10 +111,11 @@ int pb_bpf_machine_program(const struct pb_bpf_machine *machine, const char *nam
  * -EBADF: the section name of a program in an array begins with ?, and no earlier call has loaded
  * that program. -EINVAL: a program in an array is of another type than the program that uses the
  * array. -ENOMEM. -EALREADY: an earlier call for this program has succeeded.
- * log: receives the verifier's log. level: the kernel's log level (0: nothing, 1, 2; 4:
- * statistics). If `size` is too small, the oldest lines are left out, and the verdict is the same.
- * size 0: no log. With a log, verification takes several times as long. info.why has the reason
- * even without a log. Context: setup.
+ * log: receives the verifier's log. level: the kernel's log level: 0: nothing; 1: if the program is
+ * refused, the instructions of the refused path; 2: all paths, with details; add 4 for statistics.
+ * If `size` is too small, the oldest lines are left out, and the verdict is the same. size 0: no
+ * log. With a log, verification takes several times as long. info.why has the reason even without a
+ * log. Context: setup.
  */
 int pb_bpf_machine_load(struct pb_bpf_machine *machine, uint32_t program, uint32_t level, char *log,
 			size_t size);

@@ -37,8 +37,8 @@ static inline struct pb_place pb_window_place(const struct pb_analysis *a,
 	};
 }
 
-/* Only for a function with PB_REFUSED_NOT. If f has the first of two shared jumps, the next
- * function has the recipe of the second jump. */
+/* Only for a function that isn't refused (PB_REFUSED_NOT). If f has the first of two shared jumps,
+ * the next function has the recipe of the second jump. */
 static inline struct pb_place pb_func_place(const struct pb_analysis *a, const struct pb_func *f)
 {
 	if (f->flags & PB_FUNC_EXITS)

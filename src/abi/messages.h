@@ -26,11 +26,11 @@
  * On a later connection, the agent sends MODULE only for new modules, and also sends GONE for each
  * unloaded module.
  *
- * An answer may take as long as an analysis. So the agent waits for an answer while the ring's
- * heartbeat changes. PB_PATIENCE_NS after the last change the agent gives up. The heartbeat is in
- * the ring, so the RING message itself must come within PB_PATIENCE_NS. If the heartbeat stops, the
- * recorder may only be short of processor time. So if one of the recorder's threads is runnable or
- * waits for a disk, the agent waits up to PB_STARVED_NS.
+ * An answer may take as long as an analysis. So the agent waits for an answer as long as the ring's
+ * heartbeat changes. If the heartbeat hasn't changed for PB_PATIENCE_NS, the agent gives up. There
+ * is one exception. If one of the recorder's threads is runnable or waits for a disk, the recorder
+ * may only be short of processor time, and the agent waits up to PB_STARVED_NS. The heartbeat is in
+ * the ring, so the RING message itself must come within PB_PATIENCE_NS.
  */
 #ifndef PB_ABI_MESSAGES_H
 #define PB_ABI_MESSAGES_H
@@ -184,7 +184,7 @@ struct pb_msg_gone {
 
 /* DETACH has no body. The observer sends it to an agent. The agent first removes its tracers, while
  * the recorder still takes records. Then it restores the text and the signal handlers, and unmaps
- * the ring, unless a thread may still be in the agent's code. At last it closes the connection. A
+ * the ring, unless a thread may still be in the agent's code. Last, it closes the connection. A
  * client may also send DETACH to the recorder. When the recording has ended, the recorder answers
  * with a REPLY and a line of text. */
 

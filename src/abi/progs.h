@@ -7,7 +7,8 @@
  *   struct pb_progs_link [nr_links] | instructions and functions of the programs
  *
  * Offsets count from the file's beginning. The agent checks the whole file, and verifies the eBPF
- * programs once more. It attaches them before any code of the traced program runs.
+ * programs once more. It attaches them before it sets the first tracer. If the agent was loaded at
+ * the traced program's start, the program's own code doesn't run yet at this time.
  *
  * Maps are files, which the agent maps by their paths. bpf/map/map_file.h has their format. Texts
  * that programs print, and events for perf_event_arrays, go to the map `output`, which is a ring
@@ -31,7 +32,8 @@ struct pb_progs {
 	uint32_t output;		/* number of the map for output, or PB_PROGS_NONE */
 	uint32_t counts;		/* number of an array map whose only element is a struct
 					 * pb_progs_counts */
-	uint32_t jit_enable, jit_harden, stats;
+	uint32_t jit_enable, jit_harden, stats;	/* first values of bpf_jit_enable, bpf_jit_harden
+						 * and bpf_stats_enabled */
 };
 
 struct pb_progs_map {

@@ -158,8 +158,8 @@ int pb_thread_pointer_set(uint64_t tp);
 bool pb_code_calls(const uint8_t *code, size_t size, uint32_t nr);
 
 /* Starts a thread or process with the raw system call. The new thread runs fn(arg) on the given
- * stack, and ends when fn returns. Returns the new thread's TID, or -errno. Context: start, the
- * agent's thread, or the loader's hook. */
+ * stack, and ends when fn returns. ctid: the word for CLONE_CHILD_CLEARTID. Returns the new
+ * thread's TID, or -errno. Context: start, the agent's thread, or the loader's hook. */
 long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, void *ctid);
 
 /* ---- stubs (doc/design/text.md) ------------------------------------------ */
@@ -255,7 +255,7 @@ static inline const uint64_t *pb_linker_stub_word(const uint8_t *code);
  *   NAME_nested	like NAME, but only below traced calls
  *   function		the function tracer
  *   list		several tracers
- *   direct		nothing
+ *   direct		nothing: the agent replaces the function
  *   prog_entry		eBPF programs
  *   watch_entry	eBPF programs, at the return only; no tracer selects the function
  */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A forked child has its parent's agent. The injector could find the agent's functions by dlopen()
- * and dlsym(), but the child may hold the loader's lock for a long time, for example in the
- * constructor of a library. So the functions are found in the table of symbols of the agent's file
- * (agent_map.h).
+ * Finds the agent in a process that has loaded it (agent_map.h).
+ *
+ * A forked child has its parent's agent. To make this agent leave the child, the injector needs the
+ * address of a function of the agent. The new thread could find the function by dlopen() and
+ * dlsym(), but another thread may hold the loader's lock for a long time, for example in the
+ * constructor of a library. So the injector looks up the function in the symbol table of the
+ * agent's file.
  */
 #include "attach/agent_map.h"
 #include <string.h>

@@ -22,8 +22,8 @@ enum attach_verdict {
 	ATTACH_FATAL,		/* a signal, a decision of another process, or unknown */
 };
 
-/* Returns the worst that the filter may do. A hostile filter can't make this take long, because the
- * number of steps is limited. */
+/* Returns the worst verdict that the filter may have on the call. A hostile filter can't make this
+ * take long, because the number of steps is limited. */
 enum attach_verdict attach_filter_run(const struct sock_filter *filter, size_t nr,
 				      const struct attach_call *call);
 #endif

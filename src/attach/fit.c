@@ -65,11 +65,12 @@ static bool is_kernel_thread(const struct attach_subject *s)
 
 /* True if the state ends in a moment:
  *
- *   - While a thread other than the main thread executes a program, the main thread is dead.
- *     Towards the end of this moment, the main thread's status has no line with the number of
- *     threads. So it counts if the main thread is dead and the number isn't 1.
+ *   - A thread other than the main thread executes a program. Until the exec is complete, the main
+ *     thread is dead. Towards the end of this time, the main thread's status has no line with the
+ *     number of threads. So the process counts as executing a program if its main thread is dead
+ *     and the number isn't 1.
  *   - The helper of an agent stops the threads. For example, the agent of a former recording
- *     detaches, and the recorder didn't wait for it. */
+ *     detaches, and the recorder didn't wait for the detach. */
 static bool is_passing(const char *status)
 {
 	return (record_proc_is_dead(status) && number_of(status, "Threads") != 1) ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A process may not find the agent and the socket under their paths, because it runs in a
- * container, or its user may not search a directory. Such a process gets a descriptor of each file,
- * and reaches both files through /proc/self/fd. The descriptor leads to the same file as the path.
- * So in a second attach, the loader recognizes the agent that is loaded already.
+ * If a process runs in a container, or if its user has no access to the agent or to the socket, the
+ * process can't open them by their paths. Such a process gets a descriptor of each file, and
+ * reaches both files through /proc/self/fd. The descriptor leads to the same file as the path. So
+ * in a second attach, the loader recognizes the agent that is loaded already.
  *
  * Only the process itself can receive a descriptor. So the new thread makes a pair of sockets. The
  * injector takes one socket from the process (pidfd_getfd), and sends both files through it:

@@ -247,7 +247,8 @@ static int start_thread(struct injection *j)
 	       thread_call(j, false, SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
 }
 
-/* Appends a string to those on the thread's stack. Returns its address. */
+/* Appends a string to `strings`, which will be written to the new thread's stack at `base`. Returns
+ * the address that the string will have there. */
 static uint64_t put(char *strings, size_t *at, uint64_t base, const char *text)
 {
 	size_t len = strlen(text) + 1, begin = *at;

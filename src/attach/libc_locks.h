@@ -27,7 +27,8 @@ struct attach_function {
 struct attach_locks {
 	struct attach_function *functions;	/* sorted by address, without overlaps */
 	size_t nr_functions;
-	/* malloc() isn't libc's: the code of the library that has it, or the executable has it */
+	/* Only if malloc() isn't libc's. allocator: the code of the library that has malloc();
+	 * exe_allocates: the executable has malloc() */
 	struct attach_range allocator;
 	bool exe_allocates;
 	bool thread_sanitizer;	/* malloc() is that of ThreadSanitizer */

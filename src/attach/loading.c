@@ -4,8 +4,8 @@
  * calls. After mmap() of the part of the agent that has the dynamic section, the injector clears
  * DF_1_INITFIRST there. Only a preloaded agent needs this flag. The loader reads it when all parts
  * are mapped, and then stores in a variable that the agent is the library whose constructor runs
- * first. The next dlopen() runs it, whichever library it loads. In a child, the agent isn't
- * relocated, and an assertion of the loader fails.
+ * first. The next dlopen() runs this constructor, whichever library it loads. In a child that was
+ * forked before the agent's relocation, an assertion of the loader would then fail.
  */
 #include "attach/loading.h"
 #include <elf.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Each step of the unwinder must be proven by CFI. libdwfl has a fallback for code without CFI,
- * which follows frame pointers and may skip calls. So before each step, the code's CFI is looked
- * up; without it the unwinding fails. Unwinding is complete if it ends at code whose CFI says that
- * it has no caller: _start, or the start of a thread.
+ * Unwinds a stopped thread's stack by libdwfl (stack_unwind.h). Each step must be proven by CFI.
+ * libdwfl has a fallback for code without CFI, which follows frame pointers and may skip calls. So
+ * before each step, the code's CFI is looked up. If there is none, the unwinding fails. Unwinding
+ * is complete if it ends at code whose CFI says that it has no caller: _start, or the start of a
+ * thread.
  */
 #include "attach/stack_unwind.h"
 #include <dwarf.h>
@@ -185,9 +186,9 @@ static int add_call(Dwfl_Frame *frame, void *arg)
 	Dwarf_Addr pc;
 	bool interrupted;
 
-	/* pc of an outer frame is after a call instruction, perhaps at the beginning of another
-	 * function. To find out whether the frame was interrupted, libdwfl already unwinds it. So
-	 * its CFI is looked up before. */
+	/* The pc of an outer frame is after a call instruction, perhaps at the beginning of another
+	 * function. If dwfl_frame_pc() is asked whether the frame was interrupted, it unwinds the
+	 * frame. So has_cfi() must come before this question. */
 	if (!dwfl_frame_pc(frame, &pc, NULL) || u->nr >= ATTACH_UNWIND_MAX ||
 	    !has_cfi(u, pc - !innermost) || !dwfl_frame_pc(frame, &pc, &interrupted) ||
 	    (interrupted && !innermost))

@@ -74,8 +74,8 @@
 	end pb_own_change
 
 /* void pb_own_count(owner, uint64_t *shared, uint64_t *own). If a handler forks between the two
- * additions, the child doesn't make the second addition, because the child's copy of *own counts
- * only what happens in the child. */
+ * additions, the child doesn't make the second addition: in the child, *own counts only the child's
+ * own events. */
 	function pb_own_count
 	cmp	%esi, (%rdi)
 	jne	1f

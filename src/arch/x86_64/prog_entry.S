@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The handler of sites with eBPF programs. The programs see the registers as they
- * are at the function's entry. After the programs have run, the next handler is entered as if from
- * the stub.
+ * The handler of sites with eBPF programs. The programs see the registers as they are at the
+ * function's entry. After the programs have run, this handler jumps to the next handler, which the
+ * tracers have chosen for the site, as if the stub had jumped there.
  */
 #include "arch/x86_64/hot.inc"
 
@@ -73,8 +73,9 @@ pb_prog_entry:
 	mov	F_TARGET(%rsp), %rax
 	ret
 
-	/* The stack may be too small even for pb_prog_room(). If it turns out to have enough room
-	 * for the programs, they run on this stack, as always. */
+	/* The program's stack may be too small even for pb_prog_room(), which therefore runs on a
+	 * stack of the agent. If pb_prog_room() finds that the program's stack has enough room,
+	 * the eBPF programs run on the program's stack, as at other sites. */
 .Lsmall:
 	to_hit_stack .Lcramped
 	mov	%r11, %rdi
@@ -99,7 +100,7 @@ pb_prog_entry:
 	.cfi_endproc
 
 	/* The stack has no room even for pb_prog_room(). The programs miss the call. If tracing is
-	 * on, the call isn't recorded either. */
+	 * on, pb_enter_cramped decides whether the call also counts as lost. */
 	.cfi_startproc
 .Lcramped:
 	mov	pb_prog_missed(%rip), %rax

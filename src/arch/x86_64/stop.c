@@ -22,8 +22,8 @@
  * If the observer started the program, the helper becomes the observer's child, too. So the
  * program's wait calls don't see the helper. The helper has a name of its own (PB_STOP_HELPER). By
  * this name, an injector that searches for the program's children recognises the helper, and leaves
- * it out. The PID of the helper's parent isn't enough for this, because it changes if the program
- * ends while the helper still runs.
+ * it out. The PID of the helper's parent isn't enough for this: if the program ends while the
+ * helper still runs, the helper gets another parent.
  *
  * In the first try, all threads have STOP_NS to stop. If a thread is late, the try fails before
  * anything is written. A thread that waits in the kernel may be late, for example if it waits for
