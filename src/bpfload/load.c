@@ -15,8 +15,8 @@
 #ifndef EM_BPF
 #define EM_BPF		247
 #endif
-#define OBJECT_MAX	(256u << 20)
-#define WORK_MAX	(256u << 20)
+#define OBJECT_MAX	(256u << 20)	/* limit on the file's size */
+#define WORK_MAX	(256u << 20)	/* limit on the steps that load_work() counts */
 #define MEMORY_MAX	(512u << 20)	/* limit on the memory that opening an object takes, without
 					 * the file's bytes and BTF */
 #define INSNS_MAX	(8u << 20)	/* limit on an object's instructions, over all programs */
@@ -66,8 +66,8 @@ static int name_object(struct load *l, const char *path)
 	return l->object.name ? 0 : -ENOMEM;
 }
 
-/* A relocation of .BTF has a variable as its symbol, and a word of .BTF as its place. The word must
- * have the variable's offset in its section, but the compiler leaves this to the linker. So this
+/* A relocation of .BTF names a variable and a word of .BTF. The word must become the variable's
+ * offset in the section of the variable, but the compiler leaves this to the linker. So this
  * function adds the offset to the word. */
 static int relocate_btf(struct load *l, uint32_t section, const Elf64_Rel *rel)
 {

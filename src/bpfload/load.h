@@ -44,7 +44,7 @@ struct pb_bpf_object_map {
 	bool pin_by_name;
 	struct pb_bpf_map_attr attr;	/* the declared attributes; see pb_bpf_object_map_attr() */
 	uint32_t numa_node;
-	uint64_t extra;
+	uint64_t extra;			/* the declared map_extra */
 	const struct pb_bpf_object_map *inner;	/* the template of the inner maps; NULL: not
 						 * declared, or not a map of maps */
 	const void *contents;		/* initial value of a map of variables, value_size bytes;
@@ -118,7 +118,8 @@ struct pb_bpf_object {
 
 /* All fields may be zero. */
 struct pb_bpf_object_opts {
-	const char *name;		/* NULL: the name is the file's name, up to the first dot */
+	const char *name;		/* NULL: the file's name, up to the first dot; for an object
+					 * in memory: "object" */
 	const char *target;		/* file with the target's BTF; NULL:
 					 * /sys/kernel/btf/vmlinux */
 	const struct pb_bpf_btf *target_btf;	/* used instead of `target`. The loader adds an
@@ -132,10 +133,10 @@ struct pb_bpf_object_opts {
 };
 
 /*
- * Returns 0 or -errno: -EINVAL (not an eBPF object, an inconsistent one, or one that takes too much
- * work or memory), -ENOMEM, or the error of opening or reading the file or opts->types. After an
- * error, `err` has the reason, which doesn't name the object's file. `size` is the size of `err`,
- * and may be 0.
+ * Returns 0 or -errno. -EINVAL: the file isn't an eBPF object, is inconsistent, or takes too much
+ * work or memory. -ENOMEM: no memory. Other errors: the file, or the file opts->types, can't be
+ * opened or read. After an error, `err` has the reason, which doesn't name the object's file.
+ * `size` is the size of `err`, and may be 0.
  */
 int pb_bpf_object_open(const char *path, const struct pb_bpf_object_opts *opts,
 		       struct pb_bpf_object **object, char *err, size_t size);

@@ -106,7 +106,8 @@ uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_
 const char *pb_bpf_btf_kind_name(const struct btf_type *t);
 
 /* Returns the length of a name without its flavour. The flavour is the last "___" with all
- * characters after it. */
+ * characters after it, for example "___old" in "task_struct___old". The characters next to "___"
+ * must not be "_". */
 size_t pb_bpf_btf_essential(const char *name);
 /*
  * Indexes types by name without flavour, in lists: first[hash & mask], then next[id]; 0 ends a

@@ -11,9 +11,10 @@ struct core {
 	struct load *l;
 	struct load_func *f;
 	uint32_t insn;
-	struct core_path from, to;
-	struct core_value old, value;
-	bool found;
+	struct core_path from, to;	/* from: the path in the object's types; to: the same path
+					 * in the first candidate that has it */
+	struct core_value old, value;	/* the values that these two paths yield */
+	bool found;			/* a candidate has the path */
 };
 
 static void core_error(struct core *c, const char *what)
@@ -47,7 +48,7 @@ static bool take(struct core *c, const struct core_path *to)
 }
 
 /* Lists the types in b that have the same name and kind as the relocation's type. A flavour (the
- * end of a name, from "___") is ignored. Returns NULL, or what is wrong. */
+ * end of a name, from "___") is ignored. Returns NULL, or the text of an error. */
 static const char *fill(struct core *c, struct core_candidates *list, const struct pb_bpf_btf *b)
 {
 	const struct btf_type *t = pb_bpf_btf_type(c->from.btf, c->from.root);

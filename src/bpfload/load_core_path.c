@@ -120,7 +120,7 @@ int core_read_path(const struct pb_bpf_btf *btf, uint32_t type, uint32_t kind, c
 /* --- in a candidate ------------------------------------------------------------ */
 
 /* Finds the member with the step's name, also inside anonymous members. Sets *id to the member's
- * type. */
+ * type. Returns 1, 0 (there is no such member), or -errno. */
 static int find_member(struct load *l, const struct core_path *from, const struct core_step *step,
 		       struct core_path *to, uint32_t *id)
 {

@@ -237,6 +237,8 @@ static uint64_t values_at(const struct load *l, uint32_t number)
 	return pb_btf_member_bits(t, n - 1) / 8;
 }
 
+/* Returns the number of the map whose bytes contain this offset of the section. UINT32_MAX: there
+ * is no such map. */
 static uint32_t map_over(const struct load *l, uint32_t section, uint64_t off)
 {
 	for (uint32_t i = 0; i < l->object.nr_maps; i++)

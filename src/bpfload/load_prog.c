@@ -65,9 +65,9 @@ static void collect(struct chain *c, struct load_func *f)
 
 /* --- types of arguments ---------------------------------------------------------- */
 
-/* Returns the name of the structure that programs of this type get as their context. NULL: the
- * context has no such structure, so the loader recognises an argument as the context only by its
- * tag __arg_ctx. */
+/* Returns the name of the structure that programs of this type get as their context. The loader
+ * recognises an argument as the context by this name, or by its tag __arg_ctx. NULL: only the tag
+ * counts. */
 static const char *context_name(uint32_t type)
 {
 	switch (type) {
@@ -154,7 +154,7 @@ static bool fill_func(struct chain *c, struct load_func *f, struct pb_bpf_func *
 		return out->name;
 	ret = pb_bpf_btf_skip(b, proto->type, true, NULL);
 	out->returns_void = !ret || (pb_btf_kind(ret) != BTF_KIND_INT && !pb_btf_is_enum(ret));
-	/* one more stands for any number that is too large */
+	/* PB_BPF_FUNC_ARGS + 1 stands for all larger numbers */
 	out->nr_args = pb_btf_vlen(proto) <= PB_BPF_FUNC_ARGS ? pb_btf_vlen(proto) :
 		       PB_BPF_FUNC_ARGS + 1;
 	for (uint32_t i = 0; i < out->nr_args && i < PB_BPF_FUNC_ARGS; i++) {

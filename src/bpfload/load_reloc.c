@@ -81,6 +81,8 @@ static void relocate_extern(struct load *l, struct load_func *f, struct bpf_insn
 	insn[1].imm = 0;
 }
 
+/* Returns the map to which this offset of a section belongs, or NULL. In a section that declares
+ * maps, a declaration must begin at the offset. A section of variables is a single map. */
 static struct pb_bpf_object_map *map_at(const struct load *l, uint32_t section, uint64_t off)
 {
 	for (uint32_t i = 0; section && i < l->object.nr_maps; i++)

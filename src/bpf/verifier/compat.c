@@ -77,6 +77,8 @@ static const struct {
 	ROW(LRU_PERCPU_HASH, map_lookup_percpu_elem, H),
 };
 
+/* Programs of only three types may change a sockmap by map_update_elem or map_delete_elem. If the
+ * program has another type, logs the reason and returns true. */
 static bool sock_update_elsewhere(struct env *env, uint32_t map, int32_t id)
 {
 	uint32_t type = env->v->type->type;

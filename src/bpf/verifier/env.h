@@ -49,14 +49,15 @@
 #define MAX_LISTS	65536	/* largest number of lists of kept states */
 #define SLOT		8	/* bytes of stack that one struct slot describes */
 #define MAX_SLOTS	(PB_BPF_STACK / SLOT)
-#define FP		10
+#define FP		10	/* number of the frame pointer's register */
 #define MAX_STEPS	40	/* if a path has more steps since its last kept state, a state is
 				 * kept at the next prune point */
 #define LONG_PATH	1000	/* after this many instructions without a kept state, a state is
 				 * kept at the next instruction that is no prune point */
 #define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for this many
 				 * instructions */
-#define MAX_LINKED	6	/* number of linked scalars that a step can record */
+#define MAX_LINKED	6	/* number of linked scalars (struct reg: `id`) that a step can
+				 * record */
 
 /* What a byte of the stack holds. S_INVALID: nothing; the byte was never written, or the dynptr or
  * iterator there has ended. S_SPILL: a byte of a spilled register. S_MISC: any data. S_ZERO: 0.
@@ -84,7 +85,8 @@ struct frame {
 	int32_t callsite;	/* the instruction that made the call; MAIN: the frame has no
 				 * caller */
 	uint32_t number, subprog;
-	uint32_t async_entries;	/* for an asynchronous callback: 1 + the caller's async_entries */
+	uint32_t async_entries;	/* for an asynchronous callback: 1 + async_entries of the frame that
+				 * set the callback */
 	/* budgets of iterations (iterations.c): */
 	uint32_t budget;	/* the number that identifies the budget of the frame's
 				 * may_gotos */
@@ -127,7 +129,8 @@ struct step {
  * bit i is for register i or slot i. */
 struct marks {
 	uint64_t read_slots, written_slots;	/* enum liveness */
-	uint64_t precise_slots, scalar_slots;	/* scalar: a number is spilled into the slot */
+	uint64_t precise_slots, scalar_slots;	/* scalar: the register is a number, or a number is
+						 * spilled into the slot */
 	uint64_t linked_slots;			/* slots whose parent is the slot with the same
 						 * number in the parent state */
 	uint16_t read, written, precise, scalar;
@@ -141,7 +144,7 @@ struct state {
 	/* the members from here to `outer_head` are facts: pbv_state_copy_facts() copies them with
 	 * the state */
 	struct state *parent;
-	uint32_t lock;		/* id of the value whose spin lock is held */
+	uint32_t lock;		/* id of the value whose spin lock is held; 0: none */
 	uint32_t branches;	/* number of paths from this state that haven't ended */
 	uint32_t insn;		/* for an explored state: the instruction at which the state was
 				 * kept */
@@ -221,8 +224,8 @@ struct subprog {
 	bool fast, saves_stay;		/* fast: the subprogram has fast calls (fastcall.c);
 					 * saves_stay: the save slots count as stack, because other
 					 * instructions use them or one of the calls isn't fast */
-	int32_t saved_below;		/* the save slots of fast calls lie below fp +
-					 * saved_below */
+	int32_t saved_below;		/* all slots below fp + saved_below are save slots of fast
+					 * calls */
 	bool depth_known;		/* depth and frames are known */
 	uint32_t depth, frames;		/* bytes and frames of the deepest call chain that begins
 					 * with this subprogram */
@@ -280,13 +283,15 @@ struct env {
 	uint32_t nr_jumps;
 	struct state **pending;		/* states that wait for the targets of `jumps` */
 	uint32_t nr_pending, room_pending;
-	uint32_t marks_made;
+	uint32_t marks_made;		/* grows when marks of precise values or of reads are added
+					 * to kept states */
 	int error;			/* an error from a function that can't return it, for
 					 * example -ENOMEM */
 	bool alu_limits;		/* pointer arithmetic is masked (speculate.c). The mask
 					 * depends on the operands' values, so a scalar covers only
 					 * an equal scalar */
-	uint32_t ids;
+	uint32_t ids;			/* the newest id of a register or reference */
+	/* counts of instructions and jumps on all paths. prev_: when the newest state was kept */
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;
 	struct pool_mark set_up;	/* memory that the pool takes after this mark is mostly for
@@ -295,11 +300,13 @@ struct env {
 					 * attempt freed too little; otherwise 0 */
 	uint32_t keep_again;		/* no state is kept until `processed` reaches this number */
 	/* the log */
-	uint32_t touched_regs;
-	uint64_t touched_slots;
-	uint32_t insn_len;
-	uint64_t insn_log_at;
-	const struct pb_bpf_line *last_line;
+	uint32_t touched_regs;		/* a bit for each register that must be logged, because an
+					 * instruction has accessed it */
+	uint64_t touched_slots;		/* the same for slots */
+	uint32_t insn_len;		/* length of the logged instruction's text */
+	uint64_t insn_log_at;		/* position in the log after this text */
+	const struct pb_bpf_line *last_line;	/* the source line that was logged last */
+	/* for the current comparison: pairs of corresponding ids of the two states (alike.c) */
 	struct {
 		uint32_t nr;
 		struct ref_pair { uint32_t old, cur; } pair[(11 + MAX_SLOTS) * PB_BPF_MAX_FRAMES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Fast calls (clang's attribute bpf_fastcall) are calls of helpers that newer kernels inline. An
- * inlined call changes only the result register and the registers of its arguments. For kernels
- * that don't inline such calls, clang saves the other registers in the lowest slots of the frame,
- * and restores them:
+ * inlined call changes only the result register and the registers of its arguments. Other calls may
+ * change all of r0 to r5. So for kernels that don't inline these calls, clang saves registers that
+ * it needs later in the lowest slots of the frame (the save slots), and restores them:
  *
  *	*(u64 *)(r10 - 8) = r2
  *	*(u64 *)(r10 - 16) = r1

@@ -26,9 +26,15 @@ struct helper_call {
 
 
 int pbv_check_helper(struct env *env, const struct bpf_insn *insn);
+/* Checks argument i, counted from 0. It is in register i + 1. */
 int pbv_check_arg(struct env *env, unsigned i, struct helper_call *call);
+/* Checks whether the helper may take the map, by the map's type. map NULL: returns 0. */
 int pbv_check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t id);
+/* Checks whether a helper may read (write: also write) `size` bytes at the address in register n.
+ * zero_ok: `size` may be 0. If `call` isn't NULL, and call->raw is set, the bytes may be
+ * uninitialised stack at a known offset. */
 int pbv_helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_ok,
 		      struct helper_call *call);
+/* Returns whether the helper takes a callback. */
 bool pbv_helper_calls_back(int32_t id);
 #endif

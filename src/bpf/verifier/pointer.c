@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Arithmetic on pointers: a pointer plus or minus a number gives a pointer. A known number is added
- * to `off`. An unknown number, or one for which `off` is too small, is added to the variable part.
+ * to `off`. If the number is unknown, or the sum doesn't fit into `off`, the number is added to the
+ * variable part.
  */
 #include "bpf/verifier/access.h"
 #include "bpf/verifier/env.h"

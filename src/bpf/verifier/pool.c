@@ -5,7 +5,7 @@
 #include "bpf/verifier/pool.h"
 
 #define SLAB	(256u << 10)
-#define FINE	256u
+#define FINE	256u	/* up to this size, the size classes are the multiples of 16 */
 
 /* The header of a slab or of a large block. */
 struct pool_slab {
@@ -13,9 +13,8 @@ struct pool_slab {
 	size_t size, unused;
 };
 
-/* Returns the smallest class with at least `size` bytes, and sets *bytes to this class's size. The
- * size classes are the multiples of 16 up to 256. The next classes are 320, 384, 448, 512, 640, 768
- * and so on, four for each power of two. */
+/* Returns the number of the smallest size class (pool.h) with at least `size` bytes. Sets *bytes to
+ * this class's size. */
 static unsigned class_of(size_t size, size_t *bytes)
 {
 	unsigned k, part;

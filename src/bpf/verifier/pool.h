@@ -2,11 +2,11 @@
 /*
  * The memory of one verification. Blocks of up to POOL_LARGE bytes are cut from slabs, which are
  * allocations of 256 KB. A larger block has an allocation of its own. Small blocks come in size
- * classes: the multiples of 16 up to 256 bytes, then 320, 384, 448, 512, 640, 768 and so on, four
- * for each power of two. A freed small block goes to the free list of its class. A freed large
- * block goes back to the allocator `mem`. At the end all slabs are freed at once. When memory gets
- * short (pool_is_short), the verifier drops kept states. A program that still needs more than
- * MAX_POOL is refused.
+ * classes: the multiples of 16 up to 256 bytes, then 320, 384, 448, 512, 640, 768 and so on, with
+ * four classes from each power of two to the next. A freed small block goes to the free list of its
+ * class. A freed large block goes back to the allocator `mem`. At the end all slabs are freed at
+ * once. When memory gets short (pool_is_short), the verifier drops kept states. A program that
+ * still needs more than MAX_POOL is refused.
  */
 #ifndef PB_BPF_POOL_H
 #define PB_BPF_POOL_H

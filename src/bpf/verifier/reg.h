@@ -96,7 +96,8 @@ struct reg {
 		};
 		struct {
 			uint8_t dynptr;		/* enum dynptr_kind */
-			bool first_slot;
+			bool first_slot;	/* this is the dynptr's slot with the lower
+						 * address */
 			uint32_t dynptr_id;
 		};
 		struct {

@@ -6,6 +6,7 @@
 
 int pbv_scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 		   const struct reg *src);
+/* d = -d */
 void pbv_scalar_negate(struct reg *d, int bits);
 /* d += s, in 64 bits */
 void pbv_scalar_add(struct reg *d, const struct reg *s);

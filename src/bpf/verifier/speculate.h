@@ -19,11 +19,11 @@ struct mask_window {
 int pbv_mask_pointer(struct env *env, const struct bpf_insn *insn, const struct reg *ptr,
 		     const struct reg *off,
 		 struct reg *dst, struct mask_window *w, bool commit);
-/* Notes that this instruction adds or subtracts two numbers on this path. Then it may not move a
- * pointer on any other path, because the pointer's mask would change the numbers. */
+/* Notes that this instruction adds or subtracts two numbers on this path. Then the instruction may
+ * not move a pointer on any other path, because the pointer's mask would change the numbers. */
 int pbv_mask_scalar(struct env *env, const struct bpf_insn *insn);
 /* Pushes the path that continues at `to` after a misprediction. On this path the registers of
- * `insn` are unknown. If `insn` is NULL, the pushed path begins with a full copy of the current
- * state. Returns false if there is no memory, or if there are too many branches. */
+ * `insn` are unknown. If `insn` is NULL, all registers keep their values. Returns false if there is
+ * no memory, or if there are too many branches. */
 bool pbv_speculate(struct env *env, const struct bpf_insn *insn, uint32_t to);
 #endif

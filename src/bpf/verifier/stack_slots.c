@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The stack, in slots of eight bytes. If a register is spilled to a slot, the slot keeps all that
- * the verifier knows of the register. A dynptr takes two slots, an iterator one. Each other byte of
- * the stack is in one of three states: never written, written, or zero. Slot n begins at address
+ * the verifier knows of the register. A dynptr takes two slots, an iterator takes one slot. Each
+ * other byte of the stack holds nothing, any data, or 0 (enum slot_type). Slot n begins at address
  * fp - 8(n + 1). type[7] describes the byte at this address, type[0] the slot's last byte.
  */
 #include "bpf/verifier/env.h"

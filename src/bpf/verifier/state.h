@@ -25,7 +25,9 @@ static inline struct reg *cur_regs(const struct env *env)
 
 /*
  * Called before a scalar is copied. Gives the scalar an id, so that bounds that a branch finds for
- * one copy hold for all copies. A constant needs no id, since its value is known.
+ * one copy hold for all copies. A constant needs no id, since its value is known. If the scalar
+ * differs from its linked scalars by a constant (`moved`), its link to them ends, and it gets a new
+ * id.
  */
 static inline void reg_name(struct env *env, struct reg *src)
 {
@@ -69,7 +71,7 @@ int pbv_step_push(struct env *env);
 int pbv_step_jump(struct env *env);
 int pbv_step_stack(struct env *env, uint32_t frame, uint32_t slot);
 /* Pushes a copy of the current state, to continue at insn. Returns NULL if there is no memory, or
- * if too many branches wait. Logs only that too many branches wait. */
+ * if too many branches wait. The function logs the second error, but not the first. */
 struct state *pbv_branch_push(struct env *env, uint32_t insn, uint32_t from, bool speculative);
 /* Makes the newest waiting branch the current path. Returns 0, -ENOENT if no branch waits, or
  * -ENOMEM. */

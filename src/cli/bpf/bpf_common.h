@@ -34,7 +34,8 @@ struct bpf_unit {
 	const char *name;
 	const struct pb_bpf_type *type;
 	uint32_t attach_type;
-	const struct bpf_insn *insns;	/* an instruction names a map by its index in `maps` */
+	const struct bpf_insn *insns;	/* an instruction names a map by the map's index in
+					 * `maps` */
 	uint32_t nr;
 	bool gpl;
 	const struct pb_bpf_func *funcs;
@@ -43,7 +44,7 @@ struct bpf_unit {
 	uint32_t nr_lines;
 	struct pb_bpf_map **maps;	/* NULL: the program uses the session's maps */
 	uint32_t nr_maps;
-	uint32_t id;			/* 0: the program gets the session's next id */
+	uint32_t id;			/* the program's id; 0: the session's next id */
 };
 
 /* A program that can run. */
@@ -59,7 +60,8 @@ struct bpf_sizes {
 	uint32_t nr;
 };
 
-/* A command's options, maps and programs. */
+/* A command's options, maps and programs. In these files, a session is this structure, and not a
+ * run of the recorder. */
 struct bpf_session {
 	const char *command;		/* for messages */
 	/* options that several commands have (bpf_session_argp) */
@@ -125,8 +127,8 @@ int bpf_globals_set(const struct bpf_session *s, const char *path);
 int bpf_session_maps(struct bpf_session *s);
 /* Makes one more map. Returns 0 or -errno. */
 int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec);
-/* bpf_session_maps.c: returns the session's or the object's map with this id; NULL: there is
- * none. */
+/* In bpf_session_maps.c. Returns the map of the session or of its object that has this id; NULL:
+ * there is none. */
 struct pb_bpf_map *bpf_session_map_of(const struct bpf_session *s, uint32_t id);
 /* Returns the program type for the text after -t: a name, an alias or a number. NULL: there is no
  * such type. */
@@ -151,6 +153,7 @@ int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_i
 long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room);
 /* Reads a whole file. Returns NULL after a message. */
 uint8_t *bpf_read_file(const char *command, const char *path, size_t *size);
+/* Returns whether the file can be read and begins as ELF files do. */
 bool bpf_is_object(const char *path);
 
 /* The first function opens an object (s->object), the second makes its maps (s->made), and the

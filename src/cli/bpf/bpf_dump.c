@@ -107,7 +107,7 @@ static void show_code(const struct dump *d, const struct pb_bpf_prog *p)
 			printf("%4x:\t(bad)\n", at);
 			return;
 		}
-		/* jump targets are printed as offsets in the program */
+		/* jump targets are printed as offsets from the start of the code */
 		ZydisFormatterFormatInstruction(&formatter, &insn, operands,
 						insn.operand_count_visible, text, sizeof(text), at,
 						NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints the output of attached programs: texts in the format of trace_pipe, and records in the
- * format of bpftool. */
+/* Prints the output of attached eBPF programs: texts in the format of trace_pipe, and records in
+ * the format of bpftool. */
 #include <signal.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -66,15 +66,16 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 }
 
 /* Flushes the buffer if it is more than half full. To be called after a whole line. If the buffer
- * became full within a line, stdio would write the line in two parts. The program's output to the
- * same terminal or pipe could come between the parts. */
+ * became full within a line, stdio would write the line in two parts. Output of the traced program
+ * to the same terminal or pipe could come between the parts. */
 static void flush_whole(FILE *to)
 {
 	if (__fpending(to) > BUFFER / 2)
 		fflush(to);
 }
 
-/* Prints one record. Works on a copy, since the program may change the record at any time. */
+/* Prints one record. Works on a copy, since the traced program may change the record at any
+ * time. */
 static int show_output(void *arg, const void *data, uint64_t size)
 {
 	struct bpf_attach *a = arg;
@@ -114,8 +115,8 @@ static int show_record(void *arg, const void *data, uint64_t size)
 }
 
 /* Prints the records of the ring buffer with the number `ring`. Returns whether there were any. The
- * program can write to its ring buffers. If one is damaged, reports this once, and never reads the
- * ring buffer again. */
+ * traced program can write to the ring buffer, and may damage it. Then the function reports the
+ * damage once, and never reads the ring buffer again. */
 static bool print_ring(struct bpf_attach *a, uint32_t ring, struct pb_bpf_map *map,
 		       pb_bpf_ringbuf_fn *fn, void *arg)
 {
@@ -178,7 +179,7 @@ int bpf_output_start(struct bpf_attach *a)
 	return err ? pb_error(a->command, "a thread for the output: %s", strerror(err)) : 0;
 }
 
-/* Prints how often and how long programs ran, as bpftool does. */
+/* Prints how often and how long eBPF programs ran, as bpftool does. */
 static void show_stats(struct bpf_attach *a, const struct pb_progs_counts *counts)
 {
 	const struct pb_bpf_object_prog *p = a->session.object->progs;
@@ -221,6 +222,7 @@ void bpf_output_end(struct bpf_attach *a)
 	show_stats(a, &counts);
 }
 
+/* Returns whether the elements of such a map are worth printing at the end. */
 static bool has_something(const struct pb_bpf_object_map *m)
 {
 	switch (m->attr.type) {

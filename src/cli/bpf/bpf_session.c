@@ -13,6 +13,8 @@
 #include "bpf/run/heap.h"
 #include "cli/bpf/bpf_pin.h"
 
+/* ---- the maps and programs that elements of maps refer to (struct pb_bpf_objects) --------- */
+
 static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
 	const struct bpf_session *s = o->arg;
@@ -22,7 +24,7 @@ static void *object_find(const struct pb_bpf_objects *o, uint32_t kind, uint32_t
 	for (uint32_t i = 0; kind == PB_BPF_OBJECT_PROG && i < s->nr_progs; i++)
 		if (s->progs[i]->id == id)
 			return s->progs[i];
-	/* an event has no object, only a number */
+	/* there is no structure for an event, so its id stands for it */
 	return kind == PB_BPF_OBJECT_EVENT && id ? (void *)(uintptr_t)id : NULL;
 }
 
@@ -46,6 +48,8 @@ static int64_t object_get(const struct pb_bpf_objects *o, uint32_t kind, uint32_
 static void object_put(const struct pb_bpf_objects *o, uint32_t kind, uint32_t id)
 {
 }
+
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 /* The handler for SIGSEGV and SIGBUS. If a load of an eBPF program faults, the program continues
  * after the load. Any other fault ends the process: the instruction faults again, then without a

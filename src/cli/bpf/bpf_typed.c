@@ -7,8 +7,8 @@
 
 #define DEPTH	16		/* limit on the nesting of structures and arrays; deeper values are
 				 * printed as "..." */
-#define PIECES	100000		/* limit on the printed pieces of one value or section, since nested
-				 * members of size 0 could make the output almost endless */
+#define PIECES	100000		/* limit on the calls of print() for one value or section, since
+				 * nested members of size 0 could make the output almost endless */
 #define REPEATS	4		/* if at least this many elements in a row are equal, they are
 				 * printed once */
 
