@@ -190,7 +190,8 @@ struct waiting {
 struct explored {
 	struct state st;	/* must be first; at rest */
 	struct explored *next;
-	uint16_t hits, misses;	/* these saturate */
+	uint16_t hits, misses;	/* counts of comparisons that pruned a path, or did not
+				 * (prune.c); they saturate */
 	bool unlisted;		/* this state is no longer compared with other states, but is still
 				 * part of the tree */
 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The needs of loops. A state's needs are the registers and slots that the paths from it read, and
- * the exact values of some of them. A path that jumps back to a kept state has the kept state's
- * needs, too. But the kept state's needs are known only when all paths from it are done, and the
- * path that jumps back is one of these paths. Until all these paths are done, the states from the
- * kept state to the jump are pending (`whole`): later states are compared with all values of a
- * pending state.
+ * the exact values of some of them. If a path jumps back to a kept state, the kept states of the
+ * path have the target's needs, too. But the target's needs are known only when all paths from it
+ * are done, and the path that jumps back is one of these paths. Until all these paths are done, the
+ * states from the target to the jump are pending (`whole`): later states are compared with all
+ * values of a pending state.
  *
- * So each jump back is recorded, with the state that jumped. When all paths from the jump's target
- * are done, and the target depends on no older state, the target's needs are propagated to each
- * state that jumped there. This is repeated, in rounds, until a round makes no new mark. Then the
- * states are no longer pending: only the needed values are compared.
+ * So each jump back is recorded, with a copy of the state at the jump. When all paths from a target
+ * are done, and the target depends on no older state, the verifier goes over all jumps that these
+ * paths made. It marks the needs of each jump's target in the ancestors of the state at the jump.
+ * This is repeated, in rounds, until a round makes no new mark. Then the states are no longer
+ * pending: only the needed values are compared.
  *
  * A pending state may depend on several kept states, since the paths from it may jump to different
  * states. `until` is the number of the oldest of these kept states. The pending state stays pending
@@ -31,7 +32,7 @@
 
 struct jump {
 	struct jump *next;
-	struct state from;	/* at rest */
+	struct state from;	/* the state at the jump; at rest */
 	struct state *to;
 	uint32_t number;	/* count of states that were kept before the jump */
 };
@@ -145,8 +146,8 @@ int pbv_pending_jump(struct env *env, struct state *to)
 
 /* ---- the end of the wait ---------------------------------------------------------------- */
 
-/* One round: at each recorded jump that a path from `top` made, the state that jumped takes over
- * the needs of the jump's target. */
+/* One round: for each recorded jump that a path from `top` made, marks the needs of the jump's
+ * target in the ancestors of the state at the jump. */
 static int take_over_once(struct env *env, const struct state *top, struct state *scratch)
 {
 	int err = 0;

@@ -108,8 +108,9 @@ struct reg {
 		};
 		struct {			/* for a slot with an iterator; `ref` is the
 						 * iterator's reference */
-			uint32_t iter, depth;	/* iter: the iterator's budget (iterations.c);
-						 * depth: count of elements returned so far */
+			uint32_t iter, depth;	/* iter: number of the iterator's budget
+						 * (iterations.c); depth: count of elements
+						 * returned so far */
 			bool drained;
 		};
 		uint64_t raw[2];

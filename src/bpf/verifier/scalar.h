@@ -4,6 +4,7 @@
 #define PB_BPF_VERIFIER_SCALAR_H
 #include "bpf/verifier/env.h"
 
+/* Computes dst = dst op src, for the operation of `insn`. */
 int pbv_scalar_alu(struct env *env, const struct bpf_insn *insn, struct reg *dst,
 		   const struct reg *src);
 /* d = -d */

@@ -289,8 +289,8 @@ static void load_bytes(struct env *env, struct frame *f, int least, int most, in
 		slot_at(f, i, &type);
 		zero = *type == S_ZERO;
 	}
-	/* this load needs no walk: the store that wrote the zeros has already marked its operand as
-	 * precise */
+	/* this load needs no backward walk (precise.c): the store that wrote the zeros has already
+	 * marked its operand as precise */
 	load_known(env, value, zero);
 }
 
@@ -321,7 +321,8 @@ static bool all_bytes_are(struct frame *f, int off, int size, enum slot_type wan
 	return true;
 }
 
-/* Reads bytes next to a spilled number, from its middle, or across its end. */
+/* Reads from a slot with a spilled number. The read doesn't begin at the number's lowest byte, or
+ * it includes bytes after the number's spilled bytes. */
 static int read_mixed(struct env *env, struct frame *f, struct slot *s, int off, int size,
 		      struct reg *value)
 {

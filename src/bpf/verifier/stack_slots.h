@@ -6,6 +6,7 @@
 #define PB_BPF_VERIFIER_STACK_SLOTS_H
 #include "bpf/verifier/env.h"
 
+/* Checks that the access is inside the stack. Lets the frame describe all bytes of the access. */
 int pbv_stack_bounds(struct env *env, unsigned n, int off, int size, bool helper, bool write);
 int pbv_stack_read(struct env *env, unsigned n, int off, int size, int value);
 int pbv_stack_write(struct env *env, unsigned n, int off, int size, int value);

@@ -45,8 +45,11 @@ static inline struct frame *frame_of(const struct env *env, const struct reg *r)
 
 /* The functions below this line take unpacked states, unless their comments say otherwise. */
 int pbv_state_copy(struct env *env, struct state *dst, const struct state *src);
+/* Frees the state's frames and steps. */
 void pbv_state_clear(struct env *env, struct state *st);
+/* Makes the frame of a call. Only r10 has a value. */
 struct frame *pbv_frame_new(struct env *env, int32_t callsite, uint32_t number, uint32_t subprog);
+/* Makes a frame in which all bytes but the address of its registers are zero. */
 struct frame *pbv_frame_blank(struct env *env);
 void pbv_frame_free(struct env *env, struct frame *f);
 /* Makes room for `slots` slots. The contents of the frame's slots may be lost. */
@@ -59,10 +62,15 @@ int pbv_frame_grow(struct env *env, struct frame *f, uint32_t slots);
 int pbv_frame_copy_refs(struct env *env, struct frame *dst, const struct frame *src);
 /* Returns the new reference's id, or a negative error. */
 int pbv_ref_acquire(struct env *env);
+/* Removes the reference from the frame. Returns 0, or -EINVAL: the frame doesn't have the
+ * reference, or the frame belongs to a callback that must not release it. */
 int pbv_ref_release_id(struct frame *f, uint32_t id);
 /* Releases the reference, and invalidates all copies of the pointer. */
 int pbv_ref_release(struct env *env, uint32_t ref);
+/* Called at an exit. Logs the references that should have been released before it. Returns 0, or
+ * -EINVAL if there are any. */
 int pbv_ref_check_leak(struct env *env);
+/* Invalidates all pointers to the packet and to its end. */
 void pbv_forget_packets(struct env *env);
 /* Each of the next three functions records a step for the current instruction. pbv_step_jump() does
  * so only at a jump point. pbv_step_stack() also records a slot of the stack. They return 0 or

@@ -18,10 +18,10 @@
 #include "reader/site_names.h"
 #include "recorder/proc.h"
 
-#define IDLE_NS		5000000
-#define MAX_TEXT	1024
-#define MAX_EVENT	65536
-#define BUFFER		(4 * MAX_EVENT)
+#define IDLE_NS		5000000	/* pause after a pass that has found no record */
+#define MAX_TEXT	1024	/* longer texts are cut off */
+#define MAX_EVENT	65536	/* larger records are left out */
+#define BUFFER		(4 * MAX_EVENT)	/* bytes of the stream's buffer */
 
 static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
 {
