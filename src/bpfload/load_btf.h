@@ -66,16 +66,20 @@ static inline const struct btf_var_secinfo *pb_btf_vars(const struct btf_type *t
 {
 	return (const struct btf_var_secinfo *)(t + 1);
 }
+/* Returns the word after the type's header. For an INT the word has the encoding, for a VAR the
+ * linkage. */
 static inline uint32_t pb_btf_int(const struct btf_type *t)
 {
 	return *(const uint32_t *)(t + 1);
 }
+/* Returns the offset of member i, in bits. */
 static inline uint32_t pb_btf_member_bits(const struct btf_type *t, uint32_t i)
 {
 	uint32_t off = pb_btf_members(t)[i].offset;
 
 	return BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BIT_OFFSET(off) : off;
 }
+/* Returns the size of bit field i, in bits. 0: member i isn't a bit field. */
 static inline uint32_t pb_btf_member_bitfield(const struct btf_type *t, uint32_t i)
 {
 	return BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BITFIELD_SIZE(pb_btf_members(t)[i].offset) : 0;

@@ -44,9 +44,9 @@ enum reg_flags {
 	MAYBE_NULL = 1,
 	RDONLY = 2,
 	RESERVED = 4,		/* a record of a ring buffer (ringbuf_ in the log) */
-	UNTRUSTED = 8,
-	USER = 16,
-	PERCPU = 32,
+	UNTRUSTED = 8,		/* the object may be gone */
+	USER = 16,		/* into user-space memory */
+	PERCPU = 32,		/* to a per-CPU object of the kernel */
 };
 
 struct range {

@@ -63,7 +63,7 @@ int pbv_stack_bounds(struct env *env, unsigned n, int off, int size, bool helper
  * Spills r to the slot's lowest `size` bytes. Even if size is less than 8, the slot describes the
  * whole register; a fill truncates the number to the bytes that the fill reads. Bytes of the slot
  * that aren't spilled keep their types if they are zero or were never written. Otherwise they
- * become plain bytes.
+ * become plain bytes (S_MISC).
  */
 static void spill(struct slot *s, const struct reg *r, int size)
 {
