@@ -361,8 +361,10 @@ static void fix_thread(const struct job *job, const struct task *t)
 	}
 	/* epoll_wait and similar calls return EINTR after any wake-up. With ERESTARTNOHAND, its own
 	 * error for "restart, unless a handler runs", the kernel restarts them. So the program
-	 * doesn't notice the stop. */
-	if (!t->signal && (int64_t)regs.orig_rax >= 0 && (int64_t)regs.rax == -EINTR) {
+	 * doesn't notice the stop. close() is different: it has closed the descriptor although it
+	 * returns EINTR. */
+	if (!t->signal && (int64_t)regs.orig_rax >= 0 && regs.orig_rax != SYS_close &&
+	    (int64_t)regs.rax == -EINTR) {
 		regs.rax = (uint64_t)-ERESTARTNOHAND;
 		changed = true;
 	}
