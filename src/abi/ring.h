@@ -132,6 +132,28 @@ struct pb_ring_thread {
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
 
+/* Kinds of executed files into which the agent can't be loaded. */
+#define PB_UNFIT_STATIC		0	/* names no loader */
+#define PB_UNFIT_LOADER		1	/* names no loader, and is position-independent: a loader
+					 * itself, or linked with -static-pie */
+#define PB_UNFIT_SETID		2	/* setuid or setgid */
+#define PB_UNFIT_MACHINE	3	/* 32-bit, or for another machine */
+#define PB_UNFIT_LIBC		4	/* linked with another libc than glibc */
+#define PB_UNFIT_UNREADABLE	5	/* the process can execute the file, but can't read it */
+#define PB_UNFIT_FORMAT		6	/* neither ELF nor a script: run by a program that was
+					 * registered with binfmt_misc */
+#define PB_UNFIT_NR		7
+
+#define PB_UNFIT_NAMING		1
+#define PB_UNFIT_NAMED		2
+
+/* Images that aren't traced because of their file's kind. */
+struct pb_ring_unfit {
+	uint32_t images;	/* their count */
+	uint32_t named;		/* 0; PB_UNFIT_NAMING: the name is being written; PB_UNFIT_NAMED */
+	char name[56];		/* the path of one of them, or the path's end; "": not known */
+};
+
 struct pb_ring {
 	/* written by the observer before any process maps it */
 	uint64_t magic;
@@ -178,6 +200,7 @@ struct pb_ring {
 	 * PB_SNAPSHOT_BY(). It is stored before the count changes. */
 	uint32_t snapshots_asked;
 	uint64_t snapshot_by;
+	struct pb_ring_unfit unfit[PB_UNFIT_NR];
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* the observer changes it every 10 ms; on a busy
 						 * machine the change may be late */

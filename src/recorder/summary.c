@@ -11,6 +11,7 @@
 #include "abi/datadir.h"
 #include "abi/messages.h"
 #include "base/base.h"
+#include "base/clean_text.h"
 #include "reader/counts.h"
 #include "reader/datadir_writer.h"
 #include "reader/drain.h"
@@ -92,7 +93,7 @@ static uint64_t missed_in_file(const struct record_session *s, char reason)
 
 static void note_untraced(struct record_server *s, uint64_t nr, const char *what, const char *why)
 {
-	char text[200], number[32];
+	char text[800], number[32];
 
 	if (!nr)
 		return;
@@ -103,6 +104,40 @@ static void note_untraced(struct record_server *s, uint64_t nr, const char *what
 	record_error("%s", text);
 }
 
+/* Reports programs into which the agent can't be loaded, because of their files. Names one file of
+ * each kind. Returns the number of programs. */
+static uint64_t unfit_note(struct record_server *s, const struct pb_ring *ring)
+{
+	static const char *const kinds[PB_UNFIT_NR] = {
+		[PB_UNFIT_STATIC] = "static", [PB_UNFIT_LOADER] = "static-pie or itself a loader",
+		[PB_UNFIT_SETID] = "setuid or setgid", [PB_UNFIT_MACHINE] = "not for x86-64",
+		[PB_UNFIT_LIBC] = "not linked with glibc", [PB_UNFIT_UNREADABLE] = "unreadable",
+		[PB_UNFIT_FORMAT] = "neither ELF nor a script",
+	};
+	char why[700] = "the agent can't be loaded";
+	uint64_t nr = 0;
+
+	for (int i = 0; i < PB_UNFIT_NR; i++) {
+		struct pb_ring_unfit u = ring->unfit[i];
+		size_t len = strlen(why);
+		char number[32];
+
+		if (!u.images)
+			continue;
+		record_format_number(u.images, number, sizeof(number));
+		len += (size_t)snprintf(why + len, sizeof(why) - len, "%s %s %s", nr ? "," : ":",
+					number, kinds[i]);
+		nr += u.images;
+		u.name[sizeof(u.name) - 1] = 0;
+		pb_text_clean(u.name, '?', 0);
+		if (u.named == PB_UNFIT_NAMED && *u.name)
+			snprintf(why + len, sizeof(why) - len, " (%s%s)",
+				 u.images > 1 ? "such as " : "", u.name);
+	}
+	note_untraced(s, nr, "program", why);
+	return nr;
+}
+
 /* Reports programs and libraries that ran untraced. Returns the number of programs. */
 static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ring)
 {
@@ -111,6 +146,8 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	uint64_t missed = ring->missed_images + missed_in_file(s->session, PB_MISSED_SILENT);
 	uint64_t cramped = ring->cramped_images + missed_in_file(s->session, PB_MISSED_CRAMPED);
 	uint64_t fileless = missed_in_file(s->session, PB_MISSED_FILES);
+
+	uint64_t unfit = unfit_note(s, ring);
 
 	note_untraced(s, missed, "program", silent);
 	note_untraced(s, cramped, "program", "no memory for the agent (the limits of address "
@@ -123,7 +160,7 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	note_untraced(s, ring->missed_modules, "library load", silent);
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
-	return missed + cramped + fileless + ring->remote_images + ring->sandboxed_images;
+	return unfit + missed + cramped + fileless + ring->remote_images + ring->sandboxed_images;
 }
 
 /* Reports the errors and losses that engines noted in the ring's header. Returns the number of

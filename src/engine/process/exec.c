@@ -9,24 +9,21 @@
  * for a seccomp filter, the agent makes no system call but the exec itself.
  */
 #include <asm/errno.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include "engine/process/exec.h"
 #include "engine/process/exec_memory.h"
+#include "engine/process/image_fit.h"
 #include "engine/process/replace.h"
 #include "engine/latch.h"
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 #include "engine/wire.h"
 #include "base/base.h"
-#include "base/first_library.h"
 #include "base/mem.h"
 #include "base/sys.h"
 #include "ring/writer.h"
-
-#define MAX_INTERPRETERS 4
 
 static const char *preload_path, *session_path;
 static bool follow_exec;
@@ -44,110 +41,6 @@ void pb_exec_start(const char *preload, const char *session, bool follow)
 	preload_path = preload;
 	session_path = session;
 	follow_exec = follow;
-}
-
-static bool loads_libraries(int fd, const Elf64_Ehdr *e)
-{
-	Elf64_Phdr p[16];
-	long n;
-
-	if (memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    e->e_machine != EM_X86_64 || e->e_phentsize != sizeof(*p))
-		return false;
-	n = pb_sys(SYS_pread64, fd, p, sizeof(p), e->e_phoff);
-	for (long i = 0; i < n / (long)sizeof(*p) && i < e->e_phnum; i++)
-		if (p[i].p_type == PT_INTERP)
-			return true;
-	return false;
-}
-
-/* Returns the path in "#!interpreter args", terminated by NUL in buf. */
-static const char *interpreter(char *buf, long n)
-{
-	char *p = buf + 2, *end;
-
-	buf[n] = 0;
-	while (*p == ' ' || *p == '\t')
-		p++;
-	for (end = p; *end && *end != ' ' && *end != '\t' && *end != '\n'; end++)
-		;
-	*end = 0;
-	return *p ? p : NULL;
-}
-
-static bool is_regular(const struct stat *st)
-{
-	return S_ISREG(st->st_mode);
-}
-
-/* Opens the file of fexecve's descriptor again, because that descriptor may be unreadable (O_PATH,
- * O_WRONLY). */
-static long open_descriptor(int fd)
-{
-	char path[40];
-	size_t at = 0;
-
-	pb_put_str(path, sizeof(path), &at, "/proc/self/fd/");
-	pb_put_u64(path, sizeof(path), &at, (uint64_t)(uint32_t)fd);
-	return pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-}
-
-/* Opens the image for reading. Returns the descriptor or -errno. Only regular files are opened.
- * Opening a FIFO may block, or may wake the FIFO's writer. Opening a device may have an effect.
- * Between the check and the open, another file may get this name. So the open must not block, and
- * the opened file is checked again. The pointer `path` may be invalid, so the kernel, not this
- * function, finds out whether the path is empty. */
-static long open_image(int dir, const char *path, int flags, struct stat *st)
-{
-	int look = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
-	long fd, err = pb_sys(SYS_newfstatat, dir, path, st, look);
-
-	if (err || !is_regular(st))
-		return err ? err : -EACCES;
-	fd = pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-	if (fd == -ENOENT && flags & AT_EMPTY_PATH)
-		fd = open_descriptor(dir);
-	if (pb_sys_failed(fd))
-		return fd;
-	err = pb_sys(SYS_fstat, fd, st);
-	if (!err && is_regular(st))
-		return fd;
-	pb_sys(SYS_close, fd);
-	return -EACCES;
-}
-
-/* Returns whether the image can load the agent; for a script, whether the script's interpreter can
- * load it. The file must be 64-bit, dynamic, and neither setuid nor setgid. first: gets the library
- * that must be preloaded before the agent, or "". */
-static bool can_load(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
-{
-	union { char text[256]; Elf64_Ehdr elf; } head;
-	char script[256];
-
-	for (int depth = 0; depth < MAX_INTERPRETERS; depth++) {
-		struct stat st;
-		bool ok = false;
-		long n, fd = open_image(dir, path, flags, &st);
-
-		if (pb_sys_failed(fd))
-			return false;
-		n = pb_sys(SYS_pread64, fd, &head, sizeof(head) - 1, 0);
-		if (n >= (long)sizeof(Elf64_Ehdr))
-			ok = loads_libraries((int)fd, &head.elf) &&
-			     !(st.st_mode & (S_ISUID | S_ISGID));
-		if (!ok || !pb_first_library((int)fd, first))
-			*first = 0;
-		pb_sys(SYS_close, fd);
-		if (ok || n < 3 || head.text[0] != '#' || head.text[1] != '!')
-			return ok;
-		memcpy(script, head.text, (size_t)n);
-		path = interpreter(script, n);
-		if (!path)
-			return false;
-		dir = AT_FDCWD;
-		flags = 0;
-	}
-	return false;
 }
 
 /* Writes the name, and after it the parts that aren't empty, with colons between them. Returns the
@@ -265,13 +158,12 @@ static char *const *with_ours(char *const envp[], const char *first)
 	return new;
 }
 
-static bool wanted(int dir, const char *path, int flags, char first[PB_FIRST_MAX])
+static bool wanted(const char *path)
 {
 	/* a child of fork or vfork that is not followed */
 	if (!pb_follow_fork && pb_sys(SYS_getpid) != pb_process->pid)
 		return false;
-	return follow_exec && !pb_latched && !pb_detached && path &&
-	       can_load(dir, path, flags, first);
+	return follow_exec && !pb_latched && !pb_detached && path;
 }
 
 /* Closes the thread's chunk. The thread lives on in the next image. If the chunk stayed open, the
@@ -289,11 +181,12 @@ static void leave_image(void)
 
 /* An exec that is under way. If the image won't be traced, `counter` may point to a count in the
  * ring that includes the image. Under a seccomp filter, the agent can't check the image, so it
- * counts each exec that it would follow without the filter. Otherwise it counts only images that
- * could be traced. NULL: this image isn't counted. */
+ * counts each exec that it would follow without the filter. NULL: this image isn't counted.
+ * named: the element of ring->unfit[] that has this image's name. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;
+	struct pb_ring_unfit *named;
 };
 
 /* Whether the limits have room for the agent in the new program (doc/limits.md has the sizes). If
@@ -339,29 +232,73 @@ static bool is_near(void)
 	return true;
 }
 
+/* Copies the path to the ring, so that the recorder can name an example. Of a long path, copies the
+ * end, with dots before it. If the path can't be read, the name is empty. */
+static void put_name(struct pb_ring_unfit *u, const char *path)
+{
+	struct look l = { ~0ul };
+	long len = measure(&l, path, NULL), most = sizeof(u->name) - 1;
+	size_t at = 0;
+
+	*u->name = 0;
+	if (len > most) {
+		pb_put_str(u->name, sizeof(u->name), &at, "...");
+		path += len - most + (long)at;
+	}
+	if (len > 0)
+		pb_put_str(u->name, sizeof(u->name), &at, path);
+	__atomic_store_n(&u->named, PB_UNFIT_NAMED, __ATOMIC_RELEASE);
+}
+
+/* The first image of each kind is named. */
+static void count_unfit(struct exec *e, const struct pb_image_fit *f)
+{
+	struct pb_ring_unfit *u = &pb_ring_map.ring->unfit[f->kind];
+	uint32_t none = 0;
+
+	e->counter = &u->images;
+	if (!__atomic_compare_exchange_n(&u->named, &none, PB_UNFIT_NAMING, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	e->named = u;
+	put_name(u, f->path);
+}
+
+/* Prepares an exec that may be followed. */
+static void prepare(struct exec *e, int dir, const char *path, int flags)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	char *const *envp = e->envp;
+	struct pb_image_fit f;
+
+	pb_image_fit(&f, dir, path, flags);
+	if (f.kind == PB_IMAGE_FAILS)
+		return;
+	if (f.kind != PB_IMAGE_FITS)
+		count_unfit(e, &f);
+	else if (!pb_recorder_lives())
+		e->counter = &ring->missed_images;
+	else if (!is_near())
+		e->counter = &ring->remote_images;
+	else if (!has_room() || (e->envp = with_ours(envp, f.first)) == envp)
+		e->counter = &ring->cramped_images;
+	if (pb_recording_ended())
+		e->counter = NULL;
+}
+
 /* Prepares an exec, and returns the environment for it. Under a seccomp filter the exec isn't
  * followed, because any system call of the agent may end the program. */
 static struct exec begin(int dir, const char *path, int flags, char *const envp[])
 {
-	struct pb_ring *ring = pb_ring_map.ring;
-	struct exec e = { envp, NULL };
-	char first[PB_FIRST_MAX];
+	struct exec e = { envp, NULL, NULL };
 
 	if (pb_sandboxed) {
-		e.counter = follow_exec && pb_follow_fork && !pb_latched && ring ?
-			    &ring->sandboxed_images : NULL;
+		e.counter = follow_exec && pb_follow_fork && !pb_latched && pb_ring_map.ring ?
+			    &pb_ring_map.ring->sandboxed_images : NULL;
 	} else {
 		leave_image();
-		if (wanted(dir, path, flags, first)) {
-			if (!pb_recorder_lives())
-				e.counter = &ring->missed_images;
-			else if (!is_near())
-				e.counter = &ring->remote_images;
-			else if (!has_room() || (e.envp = with_ours(envp, first)) == envp)
-				e.counter = &ring->cramped_images;
-			if (pb_recording_ended())
-				e.counter = NULL;
-		}
+		if (wanted(path))
+			prepare(&e, dir, path, flags);
 	}
 	if (e.counter)
 		__atomic_fetch_add(e.counter, 1, __ATOMIC_RELAXED);
@@ -370,8 +307,12 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 
 static int failed(const struct exec *e, int ret)
 {
-	if (e->counter && pb_ring_map.ring)
+	if (!pb_ring_map.ring)
+		return ret;
+	if (e->counter)
 		__atomic_fetch_sub(e->counter, 1, __ATOMIC_RELAXED);
+	if (e->named)
+		__atomic_store_n(&e->named->named, 0, __ATOMIC_RELAXED);
 	return ret;
 }
 
