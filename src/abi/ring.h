@@ -126,9 +126,10 @@ struct pb_ring_thread {
 	uint64_t no_return;	/* total of the thread's calls that were recorded without a
 				 * return */
 	uint64_t start;		/* time of the thread's first hit */
-	uint64_t unused;
+	uint64_t late;		/* total of calls whose ENTRY found no room while they were open */
 	uint64_t missed;	/* as in struct pb_chunk */
-	uint64_t unused2;
+	uint64_t regained;	/* how many of these calls got a record after all, or are counted in
+				 * `lost` by now */
 };
 _Static_assert(sizeof(struct pb_ring_thread) == 64, "ring thread");
 
@@ -201,6 +202,7 @@ struct pb_ring {
 	uint32_t snapshots_asked;
 	uint64_t snapshot_by;
 	struct pb_ring_unfit unfit[PB_UNFIT_NR];
+	uint64_t calls_late, calls_regained;	/* like calls_lost; see struct pb_ring_thread */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* the observer changes it every 10 ms; on a busy
 						 * machine the change may be late */
@@ -225,6 +227,14 @@ _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 #define PB_SNAPSHOT_BY_US(word)		((word) >> 32)
 #define PB_SNAPSHOT_BY_IMAGE(word)	((uint32_t)((word) >> 20) & 0xfff)
 #define PB_SNAPSHOT_BY_SITE(word)	((uint32_t)(word) & 0xfffff)
+
+/* The lost calls of one thread, or of all threads without an entry in the table, including calls
+ * that are open and have no record. A coroutine's call may be late in one thread and be regained
+ * in another, so the result may be below `lost`, and for one thread even below 0. */
+static inline int64_t pb_ring_lost(uint64_t lost, uint64_t late, uint64_t regained)
+{
+	return (int64_t)(lost + late - regained);
+}
 
 /* pb_ring_taken_offset() returns the offset of taken[], pb_ring_taken_words() its size in words. */
 static inline uint64_t pb_ring_taken_offset(uint64_t threads_offset, uint32_t nr_threads)

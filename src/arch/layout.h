@@ -26,10 +26,13 @@
 #define PB_ENTRY_FOOT		7	/* the foot of a segment, that is, its first entry. It
 					 * stands for the last call of the previous segment. For
 					 * the state, look at that call. */
-#define PB_ENTRY_CLAIMED	9	/* C code is about to write this call's ENTRY. The
+#define PB_ENTRY_CLAIMED	9	/* C code is about to write this call's ENTRY, for the first
+					 * time. The
 					 * assembly's `bts` makes a LEAF call EMITTED by setting
 					 * the lowest bit. In this value the bit is already set, so
 					 * `bts` doesn't take the call for a LEAF */
+#define PB_ENTRY_RECLAIMED	11	/* the same, but the call was LATE, and is counted as late
+					 * (doc/design/ring.md, "Late calls") */
 
 /* More than the depth of any call. */
 #define PB_DEPTH_MAX		0x7fffffff
@@ -57,8 +60,10 @@
 
 /* struct pb_ring_thread */
 #define H_LOST			16
+#define H_LATE			40
 /* struct pb_ring */
 #define R_CALLS_LOST		192
+#define R_CALLS_LATE		712
 
 /* struct pb_site */
 #define S_HANDLER		0

@@ -458,13 +458,16 @@ static int write_threads(struct writer *w, struct pb_meta_end *end)
 	for (uint32_t i = 0; i < w->s->threads && !ret; i++) {
 		char comm[PB_SNAPSHOT_COMM] = "";
 		struct pb_ring_thread copy;
+		int64_t lost;
 
 		memcpy(&copy, &t[i], sizeof(copy));
 		pb_barrier();	/* check and use the copy, because the ring may change */
 		if (!copy.serial)
 			continue;
 		s->thread_name(s->arg, i, &copy, comm);
-		end->lost += copy.lost;
+		lost = pb_ring_lost(copy.lost, copy.late, copy.regained);
+		copy.lost = lost < 0 ? 0 : (uint64_t)lost;
+		end->lost += (uint64_t)lost;
 		end->no_return += copy.no_return;
 		end->threads++;
 		ret = pb_datadir_meta(&w->dir, PB_META_THREAD, &copy, sizeof(copy), comm,
@@ -477,13 +480,16 @@ static int write_end(struct writer *w)
 {
 	const struct pb_ring *ring = w->s->ring;
 	struct pb_meta_end end = {
-		.lost = ring->calls_lost, .no_return = ring->calls_no_return,
+		.lost = (uint64_t)pb_ring_lost(ring->calls_lost, ring->calls_late,
+					       ring->calls_regained),
+		.no_return = ring->calls_no_return,
 		.processes = ring->processes, .max_stop_ns = ring->max_stop_ns,
 		.chunks_overwritten = ring->chunks_overwritten,
 		.records = w->counts.records, .bytes = w->dir.chunks_size,
 	};
 	int ret = write_threads(w, &end);
 
+	end.lost = (int64_t)end.lost < 0 ? 0 : end.lost;
 	return ret ? ret : pb_datadir_meta(&w->dir, PB_META_END, &end, sizeof(end), NULL, 0);
 }
 

@@ -48,6 +48,7 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 		struct pb_ring_thread copy;
 		const struct record_image *im;
 		const char *comm;
+		int64_t lost;
 
 		memcpy(&copy, record_ring_thread(s->ring, i), sizeof(copy));
 		pb_barrier();	/* check and use the copy, because the ring may change */
@@ -60,8 +61,9 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 			.serial = copy.serial, .error = (uint32_t)-d->error,
 			.calls = discarded_of(s, d, copy.serial),
 		};
-		copy.lost += gone.calls;
-		end->lost += copy.lost;
+		lost = pb_ring_lost(copy.lost + gone.calls, copy.late, copy.regained);
+		copy.lost = lost < 0 ? 0 : (uint64_t)lost;
+		end->lost += (uint64_t)lost;
 		end->no_return += copy.no_return;
 		end->threads++;
 		pb_datadir_meta(s->datadir, PB_META_THREAD, &copy, sizeof(copy), comm,
@@ -181,7 +183,9 @@ static uint64_t engine_notes(struct record_server *s, struct pb_meta_end *end)
 		record_error("%s", text);
 		end->flags |= PB_END_LATCHED;
 	}
-	end->lost += ring.calls_lost;
+	end->lost += (uint64_t)pb_ring_lost(ring.calls_lost, ring.calls_late, ring.calls_regained);
+	if ((int64_t)end->lost < 0)
+		end->lost = 0;
 	end->no_return += ring.calls_no_return;
 	end->chunks_overwritten = ring.chunks_overwritten;
 	untraced = untraced_notes(s, &ring);

@@ -81,6 +81,22 @@ void pb_writer_lost(struct pb_writer *w)
 	pb_own_count(o, w->thread ? &w->thread->lost : &no_entry, &w->lost);
 }
 
+void pb_writer_late(struct pb_writer *w)
+{
+	if (w->thread)
+		pb_own_count(pb_writer_owner(w), &w->thread->late, &no_entry);
+	else
+		__atomic_add_fetch(&pb_ring_map.ring->calls_late, 1, __ATOMIC_RELAXED);
+}
+
+void pb_writer_regained(struct pb_writer *w)
+{
+	if (w->thread)
+		pb_own_count(pb_writer_owner(w), &w->thread->regained, &no_entry);
+	else
+		__atomic_add_fetch(&pb_ring_map.ring->calls_regained, 1, __ATOMIC_RELAXED);
+}
+
 void pb_ring_call_lost(void)
 {
 	__atomic_add_fetch(&pb_ring_map.ring->calls_lost, 1, __ATOMIC_RELAXED);

@@ -98,6 +98,14 @@ pb_enter_cramped:
 	/* the call's parent isn't a leaf any more */
 	cmp	%rsp, O_WORD(%rcx)
 	jle	.Lcount
+	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
+	jne	.Lcount
+.Lcount_late:
+	mov	T_COUNTS(%rdi), %rax
+	test	%rax, %rax
+	jz	.Luncounted_late
+	incq	H_LATE(%rax)
+.Llate:
 	mov	$PB_ENTRY_LEAF, %eax
 	mov	$PB_ENTRY_LATE, %esi
 	cmpxchg	%sil, O_STATE(%rcx)
@@ -115,10 +123,14 @@ pb_enter_cramped:
 	lock incq R_CALLS_LOST(%rax)
 	incq	T_LOST(%rdi)
 	jmp	pb_graph_reject
+.Luncounted_late:
+	mov	pb_ring_map(%rip), %rax
+	lock incq R_CALLS_LATE(%rax)
+	jmp	.Llate
 	.cfi_endproc
 .Lcramped_end:
-	/* a forked child doesn't count the lost call, because the parent process does */
-	forked_to .Lcount, .Lcramped_end, pb_graph_reject
+	/* a forked child counts neither call, because the parent process does */
+	forked_to .Lcount_late, .Lcramped_end, pb_graph_reject
 	hot_range pb_enter_cramped, pb_enter_cramped, .Lcramped_end
 	.size pb_enter_cramped, . - pb_enter_cramped
 

@@ -39,19 +39,43 @@ static bool claims_are_old(const struct pb_thread *t)
 	return !t->w.nr_pending && !pb_ring_unseen;
 }
 
+static bool is_claimed(uint8_t state)
+{
+	return state == PB_ENTRY_CLAIMED || state == PB_ENTRY_RECLAIMED;
+}
+
 /* Takes the right to write the ENTRY of c. old: the result of claims_are_old(). False: c has an
  * ENTRY or gets none, or is claimed by code that may go on. */
 static bool claim_entry(struct pb_open_call *c, bool old)
 {
 	uint8_t state = c->state;
 
-	if (pb_unlikely(state == PB_ENTRY_CLAIMED))
+	if (pb_unlikely(is_claimed(state)))
 		return old;
 	while (pb_call_is_unemitted(state))
-		if (__atomic_compare_exchange_n(&c->state, &state, PB_ENTRY_CLAIMED, false,
-						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&c->state, &state,
+						state == PB_ENTRY_LATE ? PB_ENTRY_RECLAIMED :
+									 PB_ENTRY_CLAIMED,
+						false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return true;
 	return false;
+}
+
+/* Makes a call late whose ENTRY is claimed and can't be written. A call is counted before it gets
+ * the state. So if a handler leaves this code by a jump, the count is too high, not too low. */
+static void put_off(struct pb_thread *t, struct pb_open_call *c)
+{
+	if (change_state(c, PB_ENTRY_RECLAIMED, PB_ENTRY_LATE) || c->state != PB_ENTRY_CLAIMED)
+		return;
+	pb_writer_late(&t->w);
+	change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_LATE);
+}
+
+/* Counts a late call that has ended as lost. */
+static void lose_late(struct pb_thread *t)
+{
+	pb_writer_lost(&t->w);
+	pb_writer_regained(&t->w);
 }
 
 /* Writes the ENTRY of c, which the caller has claimed. In a child that was forked meanwhile, the
@@ -59,11 +83,18 @@ static bool claim_entry(struct pb_open_call *c, bool old)
  * nothing. False: there was no room. The call's next callee, or the call's end, will try again. */
 static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 {
-	if (!change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_EMITTED) ||
-	    pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, c->site), c->start))
+	bool late = change_state(c, PB_ENTRY_RECLAIMED, PB_ENTRY_EMITTED), written;
+
+	if (!late && !change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_EMITTED))
 		return true;
-	change_state(c, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
-	return false;
+	written = pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, c->site), c->start);
+	if (written && late)
+		pb_writer_regained(&t->w);
+	if (!written && !late)
+		pb_writer_late(&t->w);
+	if (!written)
+		change_state(c, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
+	return written;
 }
 
 /*
@@ -86,11 +117,11 @@ bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c)
 	while (p = pb_call_outer(first), pb_call_is_open(p) && claim_entry(p, old))
 		first = p;
 	for (p = first; p; p = pb_open_above(p)) {
-		if (p == c || (pb_open_is_live(p) && p->state == PB_ENTRY_CLAIMED)) {
+		if (p == c || (pb_open_is_live(p) && is_claimed(p->state))) {
 			if (room)
 				room = put_entry(t, p);
 			else
-				change_state(p, PB_ENTRY_CLAIMED, PB_ENTRY_LATE);
+				put_off(t, p);
 		}
 		if (p == c)
 			break;
@@ -111,7 +142,7 @@ static void put_tail(struct pb_thread *t, struct pb_open_call *c, uint64_t now)
 		pb_writer_put_end(&t->w, pb_ext_word(PB_EXT_TAIL, PB_EXT_TAIL_WORDS, c->site, 0),
 				  now, PB_EXT_TIME_BITS, NULL, 0, c);
 	else
-		pb_writer_lost(&t->w);
+		lose_late(t);
 }
 
 static bool is_caller(struct pb_thread *t, uint32_t site)
@@ -128,11 +159,11 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 	uint64_t duration = now - c->start;
 
 	/* if the ENTRY is still claimed, a jump has left the code that claimed it */
-	if (pb_unlikely(c->state == PB_ENTRY_CLAIMED))
-		change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_LATE);
+	if (pb_unlikely(is_claimed(c->state)))
+		put_off(t, c);
 	/* this call isn't a leaf: its callees were lost, or are recorded without its ENTRY */
 	if (pb_unlikely(c->state == PB_ENTRY_LATE) && !pb_call_emitted(t, c)) {
-		pb_writer_lost(&t->w);
+		lose_late(t);
 		return;
 	}
 	switch (c->state) {
@@ -183,7 +214,8 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 	bool named = c->state != PB_ENTRY_LATE || pb_call_emitted(t, c);
 	/* If interrupted code has claimed the ENTRY, the change to SILENT takes the claim away. If
 	 * that code goes on later, it doesn't write the ENTRY. */
-	bool whole = c->state == PB_ENTRY_LEAF ||
+	bool late = change_state(c, PB_ENTRY_RECLAIMED, PB_ENTRY_SILENT);
+	bool whole = late || c->state == PB_ENTRY_LEAF ||
 		     change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_SILENT);
 	uint64_t start = whole ? c->start | !c->start : PB_END_ENTRY;
 	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
@@ -199,6 +231,8 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 		pb_writer_put(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1);
 	else if (whole || !named)
 		pb_writer_lost(&t->w);
+	if (late || !named)
+		pb_writer_regained(&t->w);
 }
 
 void pb_call_cut(void *context, const struct pb_open_call *c)
@@ -210,8 +244,11 @@ void pb_call_cut(void *context, const struct pb_open_call *c)
 	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
 		pb_writer_missed(&t->w);
 	else if (c->record == PB_OPEN_UNKNOWN &&
-		 (c->state <= PB_ENTRY_LATE || c->state == PB_ENTRY_CLAIMED))
+		 (c->state <= PB_ENTRY_LATE || is_claimed(c->state))) {
 		pb_writer_lost(&t->w);
+		if (c->state == PB_ENTRY_LATE || c->state == PB_ENTRY_RECLAIMED)
+			pb_writer_regained(&t->w);
+	}
 }
 
 void pb_calls_interrupted(uint64_t call, uint64_t slot, uint8_t record)

@@ -208,7 +208,7 @@ static void count_in_parent(struct pb_open_call *root)
 	     c = pb_open_parent(c)) {
 		/* If the handler that forked had interrupted the call's entry, the call isn't live
 		 * yet, and belongs to the child. */
-		if (c->state == PB_ENTRY_CLAIMED ||
+		if (c->state == PB_ENTRY_CLAIMED || c->state == PB_ENTRY_RECLAIMED ||
 		    (pb_open_is_live(c) &&
 		     (c->state == PB_ENTRY_LEAF || c->state == PB_ENTRY_LATE)))
 			c->state = PB_ENTRY_EMITTED;

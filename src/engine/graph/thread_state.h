@@ -111,7 +111,9 @@ _Static_assert(offsetof(struct pb_thread, w.thread) == T_COUNTS, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.lost) == T_LOST, "layout.h");
 _Static_assert(offsetof(struct pb_ring_map, ring) == 0, "slow_entry.S");
 _Static_assert(offsetof(struct pb_ring, calls_lost) == R_CALLS_LOST, "layout.h");
+_Static_assert(offsetof(struct pb_ring, calls_late) == R_CALLS_LATE, "layout.h");
 _Static_assert(offsetof(struct pb_ring_thread, lost) == H_LOST, "layout.h");
+_Static_assert(offsetof(struct pb_ring_thread, late) == H_LATE, "layout.h");
 _Static_assert(offsetof(struct pb_thread, w.serial) == T_SERIAL, "layout.h");
 _Static_assert(offsetof(struct pb_chunk, serial) == L_SERIAL, "layout.h");
 
