@@ -27,10 +27,9 @@
 					 * stands for the last call of the previous segment. For
 					 * the state, look at that call. */
 #define PB_ENTRY_CLAIMED	9	/* C code is about to write this call's ENTRY, for the first
-					 * time. The
-					 * assembly's `bts` makes a LEAF call EMITTED by setting
-					 * the lowest bit. In this value the bit is already set, so
-					 * `bts` doesn't take the call for a LEAF */
+					 * time. The assembly's `bts` makes a LEAF call EMITTED by
+					 * setting the lowest bit. In this value the bit is already
+					 * set, so `bts` doesn't take the call for a LEAF */
 #define PB_ENTRY_RECLAIMED	11	/* the same, but the call was LATE, and is counted as late
 					 * (doc/design/ring.md, "Late calls") */
 

@@ -216,8 +216,8 @@ static bool hides(long err)
 
 /* Whether the new program can load the agent, and the agent can reach the recorder. This may be
  * impossible if the process has changed its user or its root directory, because the socket lies in
- * a directory of the recorder's user. Makes only system calls that can_load() makes, too, because
- * the process may have a filter of which the agent doesn't know. */
+ * a directory of the recorder's user. Makes only system calls that pb_image_fit() makes, too,
+ * because the process may have a filter of which the agent doesn't know. */
 static bool is_near(void)
 {
 	struct stat st;
