@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes and removes directories for temporary data. */
+/* Makes and removes directories for temporary data. A signal that ends the command also removes the
+ * directory (tidy.h). The directory's name is `dir` up to its last slash, so it is kept apart. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,10 @@
 
 #include "cli/cli.h"
 #include "cli/temporary.h"
+#include "cli/tidy.h"
 #include "reader/datadir_writer.h"
+
+static char made[CLI_TEMPORARY];	/* a command has one temporary directory */
 
 int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
 {
@@ -16,12 +20,19 @@ int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
 	bool fits = (size_t)snprintf(dir, PATH_MAX, "%s/patchbay-XXXXXX",
 				     tmp && *tmp ? tmp : "/tmp") < PATH_MAX;
 
-	if (fits && mkdtemp(dir)) {
+	int err = fits ? 0 : ENAMETOOLONG;
+
+	cli_tidy_begin();
+	if (fits && !mkdtemp(dir))
+		err = errno;
+	memcpy(made, dir, sizeof(made));
+	cli_tidy_end(err ? NULL : made);
+	if (!err) {
 		strcat(dir, "/data");
 		return 0;
 	}
 	pb_error(command, "%s: %s; set TMPDIR to a directory that can be written",
-		 fits ? dir : "TMPDIR", strerror(fits ? errno : ENAMETOOLONG));
+		 fits ? dir : "TMPDIR", strerror(err));
 	*dir = 0;	/* the caller has nothing to remove */
 	return 1;
 }
@@ -31,4 +42,5 @@ void cli_temporary_remove(char dir[CLI_TEMPORARY])
 	pb_datadir_remove(dir);
 	*strrchr(dir, '/') = 0;
 	rmdir(dir);
+	cli_tidy_forget(made);
 }

@@ -17,6 +17,7 @@
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_pin.h"
+#include "cli/tidy.h"
 #include "recorder/bpf_hooks.h"
 #include "recorder/texts.h"
 
@@ -44,6 +45,7 @@ static int make_dir(struct bpf_attach *a)
 
 	if (!pins)
 		return 1;
+	cli_tidy_begin();
 	for (int i = 2; err == -EEXIST && i < MAX_DIRS; i++) {
 		if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d%s", pins->path,
 				     (int)strcspn(name, "."), name, (int)getpid(),
@@ -53,6 +55,7 @@ static int make_dir(struct bpf_attach *a)
 			err = pb_bpf_pins_mkdir(pins, a->dir);
 		snprintf(number, sizeof(number), "-%d", i);
 	}
+	cli_tidy_end(err ? NULL : a->dir);
 	if (err)
 		return pb_error(a->command, "%s: %s", a->dir, strerror(-err));
 	a->session.map_dir = a->dir;
@@ -435,6 +438,7 @@ static void remove_maps(struct bpf_attach *a)
 	remove_map(a, OUTPUT);
 	remove_map(a, COUNTS);
 	pb_bpf_pins_rmdir(bpf_pins(a->command), a->dir);
+	cli_tidy_forget(a->dir);
 }
 
 void bpf_attach_close(struct bpf_attach *a, struct record_options *o)
