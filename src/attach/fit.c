@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "attach/sight.h"
+#include "recorder/held.h"
 
 #define PASSING_MS	2000
 #define START_INSTEAD	"start the program with `patchbay record -- PROG' instead"
@@ -132,36 +133,6 @@ static int check_stopped(struct attach_subject *s, const char *status)
 		return attach_say(s, EAGAIN, "is stopped; let it continue with `kill -CONT %d', "
 				  "and attach again", (int)s->pid);
 	return 0;
-}
-
-/* Whether the process's control group is frozen. The threads of a frozen process can't be
- * stopped. */
-static bool is_frozen(const struct attach_subject *s)
-{
-	char list[4096], path[ATTACH_PATH + 64], text[256] = "";
-	const char *group = NULL, *word = "frozen 1";
-	int fd;
-
-	if (attach_proc_read(s, "cgroup", list, sizeof(list)) <= 0)
-		return false;
-	if ((group = strstr(list, ":freezer:"))) {
-		group += strlen(":freezer:");
-		word = "FROZEN";
-	} else if ((group = strstr(list, "0::"))) {
-		group += strlen("0::");
-	}
-	if (!group)
-		return false;
-	snprintf(path, sizeof(path), "/sys/fs/cgroup%s%.*s/%s", *word == 'F' ? "/freezer" : "",
-		 (int)strcspn(group, "\n"), group,
-		 *word == 'F' ? "freezer.state" : "cgroup.events");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-
-	close(fd);
-	return n > 0 && strstr(text, word);
 }
 
 static int check_features(struct attach_subject *s, const char *status)
@@ -305,7 +276,7 @@ int attach_fit(struct attach_subject *s)
 		err = check_features(s, status);
 	if (!err)
 		err = attach_sight_check(s, status);
-	if (!err && is_frozen(s))
+	if (!err && record_held_frozen(s->pid))
 		err = attach_say(s, EAGAIN, "is frozen by its control group; thaw it, and attach "
 				 "again");
 	if (err)

@@ -26,6 +26,7 @@
 #include "reader/open_chunks.h"
 #include "reader/say.h"
 #include "recorder/flight.h"
+#include "recorder/held.h"
 #include "recorder/inherited.h"
 #include "recorder/listen.h"
 #include "recorder/modules.h"
@@ -80,7 +81,7 @@ struct run {
 				 * machine, many seconds after `begun` */
 	uint64_t ready;		/* when the first functions were patched; 0: not yet */
 	bool leave;		/* all agents must detach; then the recording ends */
-	uint64_t asked;		/* when a signal asked for the detach; 0: no signal did */
+	uint64_t asked;		/* when all agents were asked to detach; 0: not yet */
 	bool reported_wait;
 	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
 };
@@ -128,7 +129,6 @@ static void on_end(struct run *r, int sig)
 		return;
 	r->stop = r->leave;
 	r->leave = true;
-	r->asked = r->asked ? r->asked : pb_now_ns();
 }
 
 /* The recorder has other children, too: helpers, and the loader that lists libraries. */
@@ -334,7 +334,8 @@ static bool is_over(struct run *r)
 	uint64_t now = pb_now_ns();
 	r->leave |= r->server.leave || r->o->leave || r->drain.full ||
 		    (r->o->for_ns && r->ready && now - r->ready >= r->o->for_ns);
-	if (r->leave)
+	if (r->leave) {
+		r->asked = r->asked ? r->asked : now;
 		record_server_detach(&r->server);
 	if (record_server_has_agent(&r->server))
 		return false;
@@ -356,10 +357,14 @@ static void report_wait(struct run *r)
 			     r->out.name, (int)r->out.pid);
 	} else if (!r->reported_wait && r->asked && pb_now_ns() - r->asked > SLOW_NS && agent) {
 		r->reported_wait = true;
+	char held[120];
 		clear_progress(r);
-		record_error("%s (%d) isn't detached yet: %s; ^C doesn't wait for it", r->out.name,
-			     (int)r->out.pid, r->ready ? "its threads must leave traced code" :
-			     "its agent is still starting");
+		if (!record_held(r->out.pid, held, sizeof(held)))
+			snprintf(held, sizeof(held), "%s", r->ready ?
+				 "its threads must leave traced code" :
+				 "its agent is still starting");
+		record_error("%s (%d) isn't detached yet: %s; ^C doesn't wait for it",
+			     r->out.name, (int)r->out.pid, held);
 	}
 }
 
