@@ -23,6 +23,7 @@
 #include "recorder/run.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
+#include "recorder/start_program.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
@@ -100,6 +101,7 @@ int record_with(struct record_options *o)
 	struct record_target *target = calloc(1, sizeof(*target));
 	struct record_modules modules = { .options = o };
 	struct record_session session;
+	struct record_signals signals;
 	struct record_ring ring;
 	int ret;
 
@@ -117,6 +119,7 @@ int record_with(struct record_options *o)
 	if (ret)
 		goto out;
 	record_ahead_wait(modules.ahead);
+	record_signals_take(&signals);
 	ret = record_session_open(&session, o->serve);
 	if (ret)
 		goto out;
@@ -126,7 +129,7 @@ int record_with(struct record_options *o)
 	if (!ret) {
 		o->let_go = let_go;
 		ring.attached = o->pid;
-		ret = record_run(o, target, &session, &ring, &modules);
+		ret = record_run(o, target, &session, &ring, &modules, &signals);
 		munmap(ring.map, ring.geometry.size);
 		close(ring.fd);
 	}

@@ -66,9 +66,8 @@ struct run {
 	struct pb_open_chunks open;
 	struct record_threads threads;
 	struct record_outcome out;
-	sigset_t old_mask;
+	const struct record_signals *signals;
 	struct sigaction old_pipe;
-	int signal_fd;
 	uint64_t next_second;
 	unsigned ticks, seconds;
 	bool reported_full, reported_error, reported_others, progress;
@@ -96,11 +95,17 @@ static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned n
 
 static int start_program(struct run *r, const struct record_target *t, char **env)
 {
+	int sig = record_signals_early();
 	const struct record_start start = {
-		.path = t->path, .argv = r->o->argv, .env = env, .mask = &r->old_mask,
+		.path = t->path, .argv = r->o->argv, .env = env, .mask = &r->signals->before,
 		.pipe = &r->old_pipe,
 	};
 
+	if (sig) {
+		record_error("SIG%s came before the program was started; nothing was recorded",
+			     sigabbrev_np(sig));
+		return 128 + sig;
+	}
 	return record_start_program(&start, &r->out.pid);
 }
 
@@ -149,7 +154,7 @@ static void on_signal(struct run *r)
 {
 	struct signalfd_siginfo si;
 
-	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+	while (read(r->signals->fd, &si, sizeof(si)) == sizeof(si)) {
 		int sig = (int)si.ssi_signo;
 
 		if (sig == SIGCHLD) {
@@ -301,7 +306,7 @@ static unsigned poll_once(struct run *r, int timeout)
 	unsigned nr = record_server_poll(&r->server, fds + 1);
 	int events;
 
-	fds[0] = (struct pollfd){ r->signal_fd, POLLIN, 0 };
+	fds[0] = (struct pollfd){ r->signals->fd, POLLIN, 0 };
 	events = poll(fds, nr + 1, timeout);
 	if (events <= 0)
 		return 0;
@@ -383,7 +388,8 @@ static void serve_attached(struct run *r)
 	}
 	clear_progress(r);
 	if (r->leave && r->o->let_go) {
-		record_inherited_leave(r->o, &r->server, r->out.pid, r->signal_fd, r->stop);
+		record_inherited_leave(r->o, &r->server, r->out.pid, r->signals->fd,
+				       r->stop);
 		reap(r);
 	}
 	/* if the process is ending, its connection ends a little earlier: wait for the process */
@@ -436,22 +442,6 @@ static void serve(struct run *r)
 }
 
 /* --- the whole run ------------------------------------------------------ */
-
-static void block_signals(struct run *r)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGQUIT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGUSR2);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
-	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
 
 static int start_recording(struct run *r, const struct record_target *t,
 			   struct record_modules *m)
@@ -528,7 +518,6 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	int ret;
 
-	block_signals(r);
 	sigaction(SIGPIPE, &ignore, &r->old_pipe);
 	ret = start_recording(r, t, m);
 	if (ret)
@@ -563,7 +552,8 @@ static int run(struct run *r, const struct record_target *t, struct record_modul
 }
 
 int record_run(struct record_options *o, const struct record_target *t,
-	       struct record_session *s, struct record_ring *ring, struct record_modules *m)
+	       struct record_session *s, struct record_ring *ring, struct record_modules *m,
+	       const struct record_signals *signals)
 {
 	char **env = record_session_environ(s, t->exe);
 	struct run *r = calloc(1, sizeof(*r));
@@ -573,6 +563,7 @@ int record_run(struct record_options *o, const struct record_target *t,
 		return record_error("out of memory");
 	r->o = o;
 	r->target = t;
+	r->signals = signals;
 	r->server = (struct record_server){
 		.options = o, .session = s, .ring = ring, .datadir = &r->datadir, .modules = m,
 		.drain = &r->drain, .since = (uint64_t)time(NULL),

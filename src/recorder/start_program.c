@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Forks and executes. The child reports a failed exec through a pipe. */
+/* Takes the signals, forks and executes. The child reports a failed exec through a pipe. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "reader/say.h"
 #include "recorder/start_program.h"
 #include "recorder/texts.h"
@@ -61,4 +63,34 @@ int record_start_program(const struct record_start *s, pid_t *pid)
 	*pid = 0;
 	record_error("%s: %s", s->path, strerror(e));
 	return 126;
+}
+
+void record_signals_take(struct record_signals *s)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, &s->before);
+	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int record_signals_early(void)
+{
+	static const int ending[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+	struct sigaction act;
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (unsigned i = 0; i < pb_array_size(ending); i++)
+		if (sigismember(&pending, ending[i]) == 1 && !sigaction(ending[i], NULL, &act) &&
+		    act.sa_handler != SIG_IGN)
+			return ending[i];
+	return 0;
 }

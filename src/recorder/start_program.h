@@ -18,4 +18,17 @@ struct record_start {
 void record_ignore_xfsz(void);
 /* Returns 0, or the exit status after an error line. */
 int record_start_program(const struct record_start *s, pid_t *pid);
+/* The signals that the recorder reads from a descriptor while it runs. */
+struct record_signals {
+	sigset_t before;	/* the mask of signals before record_signals_take() */
+	int fd;
+};
+
+/* Blocks the signals. From now on a signal doesn't end this process, so all that is made for the
+ * recording is also removed. */
+void record_signals_take(struct record_signals *s);
+/* Returns a signal that came after record_signals_take() and asks for an end; 0: there is none.
+ * Called just before the program is started: the terminal has sent such a signal to the recorder
+ * alone. If the program were started nevertheless, ^C would be lost. */
+int record_signals_early(void);
 #endif

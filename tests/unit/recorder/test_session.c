@@ -29,6 +29,7 @@
 #include "recorder/run.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
+#include "recorder/start_program.h"
 #include "recorder/target.h"
 #include "recorder/texts.h"
 
@@ -45,6 +46,7 @@ static int record(int argc, char **argv)
 	static struct record_target t;
 	struct record_modules m = { .options = &o };
 	struct record_session s;
+	struct record_signals signals;
 	struct record_ring ring = { 0 };
 	int ret = record_options_parse(&o, argc, argv);
 
@@ -57,13 +59,14 @@ static int record(int argc, char **argv)
 		record_options_free(&o);
 		return ret;
 	}
+	record_signals_take(&signals);
 	ret = record_session_open(&s, o.serve);
 	if (ret)
 		return ret;
 	snprintf(s.agent, sizeof(s.agent), "%s", FAKE_AGENT_PATH);
 	ret = record_ring_create(&ring, o.buffer, o.mode);
 	if (!ret)
-		ret = record_run(&o, &t, &s, &ring, &m);
+		ret = record_run(&o, &t, &s, &ring, &m, &signals);
 	record_session_close(&s);
 	if (!access(s.dir, F_OK))
 		ret = 98;
