@@ -232,7 +232,7 @@ static int open_file(const struct record_ahead *a, struct job *j)
 	pid_t pid = a->target->pid;
 	int fd = !pid ? open(j->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) :
 		 j == a->jobs[0] ? record_running_open_exe(pid) :
-		 record_running_open(pid, j->path);
+		 record_running_open_library(a->target, j->path, NULL);
 
 	if (fd >= 0 && fstat(fd, &j->st)) {
 		close(fd);

@@ -65,8 +65,9 @@ static struct record_module *analyse_library(const struct record_target *t,
 {
 	char err[256];
 
-	return analyse(m, t->pid ? record_running_open(t->pid, path) : open_path(path), path, err,
-		       sizeof(err));
+	int fd = t->pid ? record_running_open_library(t, path, NULL) : open_path(path);
+
+	return analyse(m, fd, path, err, sizeof(err));
 }
 
 struct record_known *record_known_modules(const struct record_target *t, struct record_modules *m,

@@ -27,6 +27,7 @@
 #define MAX_DYNAMIC	8192		/* limit of the dynamic section's entries. Many may come
 					 * before DT_DEBUG: one for each needed library */
 #define MAX_LIBRARIES	4096
+#define DELETED		" (deleted)"	/* the end of a path in a maps file */
 
 static bool read_at(int mem, uint64_t at, void *to, size_t size)
 {
@@ -193,4 +194,73 @@ void record_loaded_each(pid_t pid, bool (*visit)(void *arg, const char *path), v
 	walk_end(&w);
 	if (!any)
 		each_mapping(pid, visit, arg);
+}
+
+/* --- deleted files ---------------------------------------------------------- */
+
+static bool is_deleted(const char *path)
+{
+	size_t len = strlen(path), n = sizeof(DELETED) - 1;
+
+	return *path == '/' && len > n && !strcmp(path + len - n, DELETED);
+}
+
+/* Lists the mappings of the first pages of deleted files. Their paths aren't set. */
+static unsigned list_mappings(pid_t pid, struct record_deleted **list)
+{
+	char name[40], *line = NULL;
+	struct record_deleted *more;
+	struct record_map m;
+	unsigned nr = 0;
+	size_t cap = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	FILE *f = fopen(name, "re");
+	while (f && nr < MAX_LIBRARIES && getline(&line, &cap, f) > 0) {
+		if (!record_map_parse(line, &m) || m.offset || !is_deleted(m.path))
+			continue;
+		more = realloc(*list, (nr + 1) * sizeof(**list));
+		if (!more)
+			break;
+		*list = more;
+		more[nr++] = (struct record_deleted){ .start = m.start, .end = m.end };
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return nr;
+}
+
+/* The names in the list of mappings aren't used. They may differ from those in the loader's list,
+ * because the loader follows symbolic links. The first page of a library is mapped at its bias,
+ * unless it was linked for another address than 0. Such libraries aren't found. */
+unsigned record_loaded_deleted(pid_t pid, struct record_deleted **list)
+{
+	struct record_deleted *l = NULL;
+	unsigned nr = list_mappings(pid, &l), found = 0;
+	struct walk w = { .mem = -1 };
+
+	if (nr)
+		walk_begin(&w, pid);
+	while (nr && walk_next(&w))
+		for (unsigned i = found; i < nr; i++) {
+			struct record_deleted d = l[i];
+
+			if (d.start != w.bias || !(d.path = strdup(w.path)))
+				continue;
+			d.bias = w.bias;
+			l[i] = l[found];
+			l[found++] = d;
+			break;
+		}
+	walk_end(&w);
+	*list = l;
+	return found;
+}
+
+void record_loaded_free(struct record_deleted *list, unsigned nr)
+{
+	for (unsigned i = 0; i < nr; i++)
+		free(list[i].path);
+	free(list);
 }

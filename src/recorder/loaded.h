@@ -11,6 +11,16 @@
  * paths. If the list can't be read, the paths of all files with executable mappings are used
  * instead. A path may occur more than once. The executable's path may be among them. */
 void record_loaded_each(pid_t pid, bool (*visit)(void *arg, const char *path), void *arg);
+/* A library whose file has been deleted or replaced since the process has loaded it. */
+struct record_deleted {
+	char *path;			/* as in the loader's list */
+	uint64_t bias;			/* load address minus link-time address */
+	uint64_t start, end;		/* the mapping of the file's first page */
+};
+/* Lists these libraries. *list gets an array, which the caller frees by record_loaded_free().
+ * Returns the number of its elements. */
+unsigned record_loaded_deleted(pid_t pid, struct record_deleted **list);
+void record_loaded_free(struct record_deleted *list, unsigned nr);
 /* Finds the first library in the loader's list for whose path the callback is() returns true. *bias
  * gets its load address minus its link-time address. Returns false if there is none, or if the list
  * can't be read. */

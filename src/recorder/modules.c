@@ -196,6 +196,17 @@ int record_modules_write(struct record_modules *m, struct pb_datadir *w)
 	return error;
 }
 
+bool record_module_named(const struct record_options *o, const char *path)
+{
+	bool named = false;
+
+	for (unsigned i = 0; i < o->nr_modules; i++)
+		if (pb_glob_match(o->modules[i], record_base_name(path)) ||
+		    pb_glob_match(o->modules[i], path))
+			o->module_matched[i] = named = true;
+	return named;
+}
+
 bool record_module_traced(const struct record_options *o, const struct record_module *e,
 			  bool is_exe)
 {
@@ -205,11 +216,9 @@ bool record_module_traced(const struct record_options *o, const struct record_mo
 	if (pb_is_agent_name(soname) || !strncmp(soname, "linux-vdso.so", 13))
 		return false;
 	for (unsigned i = 0; i < o->nr_modules; i++)
-		if (pb_glob_match(o->modules[i], soname) ||
-		    pb_glob_match(o->modules[i], record_base_name(e->path)) ||
-		    pb_glob_match(o->modules[i], e->path))
+		if (pb_glob_match(o->modules[i], soname))
 			o->module_matched[i] = traced = true;
-	return traced;
+	return record_module_named(o, e->path) || traced;
 }
 
 void record_modules_free(struct record_modules *m)

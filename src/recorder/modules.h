@@ -56,6 +56,8 @@ int record_module_stubs(struct record_modules *m, struct record_module *e, int e
  * written when it is analysed. If that fails, for example because no descriptor is free, the second
  * call tries again. Returns 0 or -errno. */
 int record_modules_write(struct record_modules *m, struct pb_datadir *w);
+/* True if --module names the file. Notes in o->module_matched which patterns match. */
+bool record_module_named(const struct record_options *o, const char *path);
 /* True if the options select the module for tracing. is_exe: the module is the image's executable.
  * Notes in o->module_matched which patterns match the module. */
 bool record_module_traced(const struct record_options *o, const struct record_module *m,

@@ -13,12 +13,14 @@ struct record_modules;
 struct record_options;
 struct record_ring;
 struct record_session;
+struct record_target;
 
 struct record_flight;
 struct record_image;
 struct record_conn;
 struct record_server {
 	const struct record_options *options;
+	const struct record_target *target;
 	struct record_session *session;
 	struct record_ring *ring;
 	struct pb_datadir *datadir;

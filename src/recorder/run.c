@@ -342,6 +342,7 @@ static bool is_over(struct run *r)
 	if (r->leave) {
 		r->asked = r->asked ? r->asked : now;
 		record_server_detach(&r->server);
+	}
 	if (record_server_has_agent(&r->server))
 		return false;
 	if (!r->server.nr_images)
@@ -355,6 +356,7 @@ static bool is_over(struct run *r)
 static void report_wait(struct run *r)
 {
 	bool agent = record_server_has_agent(&r->server);
+	char held[120];
 
 	if (r->stop && agent) {
 		clear_progress(r);
@@ -362,7 +364,6 @@ static void report_wait(struct run *r)
 			     r->out.name, (int)r->out.pid);
 	} else if (!r->reported_wait && r->asked && pb_now_ns() - r->asked > SLOW_NS && agent) {
 		r->reported_wait = true;
-	char held[120];
 		clear_progress(r);
 		if (!record_held(r->out.pid, held, sizeof(held)))
 			snprintf(held, sizeof(held), "%s", r->ready ?
@@ -562,11 +563,11 @@ int record_run(struct record_options *o, const struct record_target *t,
 	if (!r || !env)
 		return record_error("out of memory");
 	r->o = o;
-	r->target = t;
 	r->signals = signals;
+	r->target = t;
 	r->server = (struct record_server){
-		.options = o, .session = s, .ring = ring, .datadir = &r->datadir, .modules = m,
-		.drain = &r->drain, .since = (uint64_t)time(NULL),
+		.options = o, .target = t, .session = s, .ring = ring, .datadir = &r->datadir,
+		.modules = m, .drain = &r->drain, .since = (uint64_t)time(NULL),
 	};
 	r->drain = (struct pb_drain){
 		.ring = ring->map, .ring_fd = ring->fd, .geometry = ring->geometry,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clean_text.h"
+#include "recorder/loaded.h"
 #include "recorder/proc.h"
 #include "recorder/running.h"
 #include "recorder/target.h"
@@ -117,11 +118,15 @@ char **record_running_target(struct record_target *t, pid_t pid)
 	snprintf(t->name, sizeof(t->name), "%s", "?");
 	record_read_comm(pid, pid, t->name);
 	pb_text_clean(t->name, '?', 0);
+	t->nr_deleted = record_loaded_deleted(pid, &t->deleted);
 	return read_arguments(t);
 }
 
 void record_running_close(struct record_target *t)
 {
+	record_loaded_free(t->deleted, t->nr_deleted);
+	t->deleted = NULL;
+	t->nr_deleted = 0;
 	if (t->pidfd >= 0)
 		close(t->pidfd);
 	t->pidfd = -1;
@@ -185,6 +190,26 @@ int record_running_open(pid_t pid, const char *path)
 	if (fd == -EACCES && *path == '/' && geteuid())
 		fd = record_open_regular(path);
 	return fd;
+}
+
+/* The link in map_files leads to the mapped file itself, whatever happened to its path. The kernel
+ * lets only root follow this link. */
+int record_running_open_library(const struct record_target *t, const char *path,
+				const uint64_t *bias)
+{
+	char link[80];
+	int fd = -ENOENT;
+
+	for (unsigned i = 0; i < t->nr_deleted && fd < 0; i++) {
+		const struct record_deleted *d = &t->deleted[i];
+
+		if (strcmp(d->path, path) || (bias && d->bias != *bias))
+			continue;
+		snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", (int)t->pid,
+			 (unsigned long long)d->start, (unsigned long long)d->end);
+		fd = record_open_regular(link);
+	}
+	return fd >= 0 ? fd : record_running_open(t->pid, path);
 }
 
 int record_running_open_exe(pid_t pid)

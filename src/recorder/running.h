@@ -3,6 +3,7 @@
  * any thread. */
 #ifndef PB_RECORDER_RUNNING_H
 #define PB_RECORDER_RUNNING_H
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -27,6 +28,12 @@ int record_open_regular(const char *path);
  * relative, in its working directory. If the recorder may not use the process's root directory, it
  * opens the path in its own root directory. Returns a descriptor or -errno. */
 int record_running_open(pid_t pid, const char *path);
+/* Opens the file of a library that the process had loaded before record_running_target(), even if
+ * the file was deleted or replaced. bias: the library's load address minus its link-time address;
+ * NULL: unknown. If the recorder may not open a deleted file, opens the file that has the path now.
+ * Returns a descriptor or -errno. */
+int record_running_open_library(const struct record_target *t, const char *path,
+				const uint64_t *bias);
 /* Opens the process's executable, even if the file was deleted. */
 int record_running_open_exe(pid_t pid);
 #endif

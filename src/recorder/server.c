@@ -144,11 +144,14 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
  * the target of its link /proc/self/exe, or "" if it couldn't read the link. If this path can't be
  * opened, /proc/PID/exe is opened. A wrong file does no harm, because the agent compares the
  * analysis with its memory. */
-static int open_module(const struct record_conn *c, const struct pb_msg_module *m, char *path,
-		       size_t size)
+static int open_module(const struct record_server *s, const struct record_conn *c,
+		       const struct pb_msg_module *m, char *path, size_t size)
 {
 	char link[RECORD_PROC_PATH + 8], dir[RECORD_PROC_PATH];
-	int fd = *path ? record_running_open(c->pid, path) : -ENOENT;
+	bool attached = s->options->pid && c->pid == s->options->pid;
+	int fd = !*path ? -ENOENT :
+		 attached ? record_running_open_library(s->target, path, &m->bias) :
+		 record_running_open(c->pid, path);
 
 	if (fd < 0 && m->flags & PB_MODULE_EXE) {
 		fd = record_running_open_exe(c->pid);
@@ -181,10 +184,11 @@ static void module_failed(struct record_server *s, struct record_conn *c, uint32
 			  const char *path, int error, const char *why)
 {
 	char text[PATH_MAX + 300];
+	bool asked_for = record_module_named(s->options, path) || is_asked_for(s, flags);
 
 	snprintf(text, sizeof(text), "%s: not traced: %s", *path ? path : "(no name)", why);
 	record_conn_error(c, error, text);
-	note_untraced(s, c, is_asked_for(s, flags), text);
+	note_untraced(s, c, asked_for, text);
 }
 
 /* Makes the module's file of stubs, unless it exists. After a failure, tells the user why. */
@@ -216,9 +220,11 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	if (strlen(body + sizeof(m)) >= sizeof(path))
 		return -EPROTO;
 	snprintf(path, sizeof(path), "%s", body + sizeof(m));
-	int fd = open_module(c, &m, path, sizeof(path));
+	int fd = open_module(s, c, &m, path, sizeof(path));
 	if (fd < 0) {
-		snprintf(err, sizeof(err), "%s%s", strerror(-fd), pb_say_limit(fd));
+		snprintf(err, sizeof(err), "%s%s%s", strerror(-fd), pb_say_limit(fd),
+			 fd == -ENOENT && s->options->pid && geteuid() ?
+			 " (root can trace libraries whose files were deleted)" : "");
 		module_failed(s, c, m.flags, path, fd, err);
 		return 0;
 	}

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <sys/types.h>
 
+struct record_deleted;
+
 struct record_target {
 	char path[PATH_MAX];	/* path of the file that is executed */
 	char exe[PATH_MAX];	/* path of the ELF file: the same as `path`, or the interpreter if
@@ -15,6 +17,8 @@ struct record_target {
 	int pidfd;		/* -1: the kernel has no pidfds */
 	dev_t dev;		/* device and inode of the executable */
 	ino_t ino;
+	struct record_deleted *deleted;	/* libraries whose files were deleted (loaded.h) */
+	unsigned nr_deleted;
 	char name[16];		/* the process's name, without control characters */
 	char loader[PATH_MAX];	/* path of the dynamic loader of `exe`; set only if the program is
 				 * started */
