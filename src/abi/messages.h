@@ -36,7 +36,7 @@
 #define PB_ABI_MESSAGES_H
 #include <stdint.h>
 
-#define PB_PROTOCOL	6
+#define PB_PROTOCOL	7
 /* The name of the process that stops a program's threads (arch/x86_64/stop.c). The injector must
  * not take it for one of the program's processes. */
 #define PB_STOP_HELPER	"patchbay-stop"

@@ -58,7 +58,7 @@
 #define PB_ABI_RING_H
 
 #define PB_RING_MAGIC		0x31474e4952425031ull	/* "1PBRING1" */
-#define PB_RING_VERSION		1
+#define PB_RING_VERSION		2
 #define PB_CHUNK_SIZE		16384
 #define PB_CHUNK_HEADER		128
 #define PB_CHUNK_DEAD_ZONE	512	/* the chunk's last bytes: a record may end in them, but not
@@ -228,12 +228,12 @@ _Static_assert(sizeof(struct pb_ring) <= 4096, "one page");
 #define PB_SNAPSHOT_BY_IMAGE(word)	((uint32_t)((word) >> 20) & 0xfff)
 #define PB_SNAPSHOT_BY_SITE(word)	((uint32_t)(word) & 0xfffff)
 
-/* The lost calls of one thread, or of all threads without an entry in the table, including calls
- * that are open and have no record. A coroutine's call may be late in one thread and be regained
- * in another, so the result may be below `lost`, and for one thread even below 0. */
-static inline int64_t pb_ring_lost(uint64_t lost, uint64_t late, uint64_t regained)
+/* The number of calls that are open and have no record. late, regained: sums over all threads; a
+ * coroutine's call may be late in one thread and be regained in another. Never negative: the ring
+ * may be damaged, and its counts may change while they are added up. */
+static inline uint64_t pb_ring_open_late(uint64_t late, uint64_t regained)
 {
-	return (int64_t)(lost + late - regained);
+	return (int64_t)(late - regained) > 0 ? late - regained : 0;
 }
 
 /* pb_ring_taken_offset() returns the offset of taken[], pb_ring_taken_words() its size in words. */

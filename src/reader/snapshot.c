@@ -448,7 +448,9 @@ static int take_rest(struct writer *w)
 
 /* --- the end --------------------------------------------------------------- */
 
-static int write_threads(struct writer *w, struct pb_meta_end *end)
+/* Adds the threads' late and regained calls to *late and *regained. */
+static int write_threads(struct writer *w, struct pb_meta_end *end, uint64_t *late,
+			 uint64_t *regained)
 {
 	const struct pb_snapshot *s = w->s;
 	const struct pb_ring_thread *t =
@@ -458,16 +460,15 @@ static int write_threads(struct writer *w, struct pb_meta_end *end)
 	for (uint32_t i = 0; i < w->s->threads && !ret; i++) {
 		char comm[PB_SNAPSHOT_COMM] = "";
 		struct pb_ring_thread copy;
-		int64_t lost;
 
 		memcpy(&copy, &t[i], sizeof(copy));
 		pb_barrier();	/* check and use the copy, because the ring may change */
 		if (!copy.serial)
 			continue;
 		s->thread_name(s->arg, i, &copy, comm);
-		lost = pb_ring_lost(copy.lost, copy.late, copy.regained);
-		copy.lost = lost < 0 ? 0 : (uint64_t)lost;
-		end->lost += (uint64_t)lost;
+		end->lost += copy.lost;
+		*late += copy.late;
+		*regained += copy.regained;
 		end->no_return += copy.no_return;
 		end->threads++;
 		ret = pb_datadir_meta(&w->dir, PB_META_THREAD, &copy, sizeof(copy), comm,
@@ -480,16 +481,15 @@ static int write_end(struct writer *w)
 {
 	const struct pb_ring *ring = w->s->ring;
 	struct pb_meta_end end = {
-		.lost = (uint64_t)pb_ring_lost(ring->calls_lost, ring->calls_late,
-					       ring->calls_regained),
-		.no_return = ring->calls_no_return,
+		.lost = ring->calls_lost, .no_return = ring->calls_no_return,
 		.processes = ring->processes, .max_stop_ns = ring->max_stop_ns,
 		.chunks_overwritten = ring->chunks_overwritten,
 		.records = w->counts.records, .bytes = w->dir.chunks_size,
 	};
-	int ret = write_threads(w, &end);
+	uint64_t late = ring->calls_late, regained = ring->calls_regained;
+	int ret = write_threads(w, &end, &late, &regained);
 
-	end.lost = (int64_t)end.lost < 0 ? 0 : end.lost;
+	end.lost += pb_ring_open_late(late, regained);
 	return ret ? ret : pb_datadir_meta(&w->dir, PB_META_END, &end, sizeof(end), NULL, 0);
 }
 

@@ -159,14 +159,16 @@ uint64_t record_ring_bytes(const struct record_ring *r)
 uint64_t record_ring_lost(const struct record_ring *r)
 {
 	const volatile struct pb_ring *ring = r->map;
-	int64_t lost = pb_ring_lost(ring->calls_lost, ring->calls_late, ring->calls_regained);
+	uint64_t lost = ring->calls_lost, late = ring->calls_late, regained = ring->calls_regained;
 
 	for (uint32_t i = 0, n = record_ring_nr_threads(r); i < n; i++) {
 		const volatile struct pb_ring_thread *t = record_ring_thread(r, i);
 
-		lost += pb_ring_lost(t->lost, t->late, t->regained);
+		lost += t->lost;
+		late += t->late;
+		regained += t->regained;
 	}
-	return lost < 0 ? 0 : (uint64_t)lost;
+	return lost + pb_ring_open_late(late, regained);
 }
 
 struct pb_msg_ring record_ring_message(const struct record_ring *r)

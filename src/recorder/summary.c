@@ -38,17 +38,20 @@ static uint32_t discarded_of(const struct record_server *s, const struct pb_drai
 	return serial <= s->ring->geometry.nr_threads ? d->discarded[serial - 1] : 0;
 }
 
-/* Writes the meta records of threads. Calls that the drain thread discarded count as lost. */
+/* Writes the meta records of threads. Calls that the drain thread discarded count as lost. Open
+ * calls without a record count as lost in `end`, but not in the threads' records: a coroutine's
+ * call may be late in one thread and be regained in another. */
 static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 			  struct pb_meta_end *end)
 {
+	const volatile struct pb_ring *ring = s->ring->map;
+	uint64_t late = ring->calls_late, regained = ring->calls_regained;
 	uint32_t nr = record_ring_nr_threads(s->ring);
 
 	for (uint32_t i = 0; i < nr; i++) {
 		struct pb_ring_thread copy;
 		const struct record_image *im;
 		const char *comm;
-		int64_t lost;
 
 		memcpy(&copy, record_ring_thread(s->ring, i), sizeof(copy));
 		pb_barrier();	/* check and use the copy, because the ring may change */
@@ -61,9 +64,10 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 			.serial = copy.serial, .error = (uint32_t)-d->error,
 			.calls = discarded_of(s, d, copy.serial),
 		};
-		lost = pb_ring_lost(copy.lost + gone.calls, copy.late, copy.regained);
-		copy.lost = lost < 0 ? 0 : (uint64_t)lost;
-		end->lost += (uint64_t)lost;
+		copy.lost += gone.calls;
+		end->lost += copy.lost;
+		late += copy.late;
+		regained += copy.regained;
 		end->no_return += copy.no_return;
 		end->threads++;
 		pb_datadir_meta(s->datadir, PB_META_THREAD, &copy, sizeof(copy), comm,
@@ -72,6 +76,7 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 			pb_datadir_meta(s->datadir, PB_META_DISCARDED, &gone, sizeof(gone), NULL,
 					0);
 	}
+	end->lost += pb_ring_open_late(late, regained);
 }
 
 /* Returns the number of agents that gave up for this reason before they had the ring. Each of them
@@ -183,9 +188,7 @@ static uint64_t engine_notes(struct record_server *s, struct pb_meta_end *end)
 		record_error("%s", text);
 		end->flags |= PB_END_LATCHED;
 	}
-	end->lost += (uint64_t)pb_ring_lost(ring.calls_lost, ring.calls_late, ring.calls_regained);
-	if ((int64_t)end->lost < 0)
-		end->lost = 0;
+	end->lost += ring.calls_lost;
 	end->no_return += ring.calls_no_return;
 	end->chunks_overwritten = ring.chunks_overwritten;
 	untraced = untraced_notes(s, &ring);

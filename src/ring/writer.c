@@ -81,19 +81,19 @@ void pb_writer_lost(struct pb_writer *w)
 	pb_own_count(o, w->thread ? &w->thread->lost : &no_entry, &w->lost);
 }
 
-void pb_writer_late(struct pb_writer *w)
+void pb_writer_late(struct pb_writer *w, struct pb_owner o)
 {
 	if (w->thread)
-		pb_own_count(pb_writer_owner(w), &w->thread->late, &no_entry);
-	else
+		pb_own_count(o, &w->thread->late, &no_entry);
+	else if (pb_writer_is(o))
 		__atomic_add_fetch(&pb_ring_map.ring->calls_late, 1, __ATOMIC_RELAXED);
 }
 
-void pb_writer_regained(struct pb_writer *w)
+void pb_writer_regained(struct pb_writer *w, struct pb_owner o)
 {
 	if (w->thread)
-		pb_own_count(pb_writer_owner(w), &w->thread->regained, &no_entry);
-	else
+		pb_own_count(o, &w->thread->regained, &no_entry);
+	else if (pb_writer_is(o))
 		__atomic_add_fetch(&pb_ring_map.ring->calls_regained, 1, __ATOMIC_RELAXED);
 }
 
@@ -114,9 +114,11 @@ void pb_writer_missed(struct pb_writer *w)
 
 void pb_writer_no_return(struct pb_writer *w)
 {
+	struct pb_owner o = pb_writer_owner(w);
+
 	if (!w->thread)
 		__atomic_add_fetch(&pb_ring_map.ring->calls_no_return, 1, __ATOMIC_RELAXED);
-	pb_own_count(pb_writer_owner(w), w->thread ? &w->thread->no_return : &no_entry,
+	pb_own_count(o, w->thread ? &w->thread->no_return : &no_entry,
 		     &w->no_return);
 }
 

@@ -51,11 +51,13 @@ void pb_writer_missed(struct pb_writer *w);
 /* Counts a call that isn't recorded: there is no room for its record, or for the records of its
  * outer calls. */
 void pb_writer_lost(struct pb_writer *w);
-/* Counts an open call whose ENTRY has no room. Each such call is counted once. */
-void pb_writer_late(struct pb_writer *w);
+/* Counts an open call whose ENTRY has no room. Each such call is counted once. o: the owner before
+ * the call's state was read or changed. If a handler has forked since, the child counts nothing,
+ * because the parent does. */
+void pb_writer_late(struct pb_writer *w, struct pb_owner o);
 /* Ends the effect of pb_writer_late(): the call's ENTRY is written after all, or pb_writer_lost()
  * has counted the call. */
-void pb_writer_regained(struct pb_writer *w);
+void pb_writer_regained(struct pb_writer *w, struct pb_owner o);
 /* Like pb_writer_lost(), but for a thread that has no writer. */
 void pb_ring_call_lost(void);
 #endif

@@ -98,17 +98,15 @@ pb_enter_cramped:
 	/* the call's parent isn't a leaf any more */
 	cmp	%rsp, O_WORD(%rcx)
 	jle	.Lcount
-	cmpb	$PB_ENTRY_LEAF, O_STATE(%rcx)
-	jne	.Lcount
+	mov	$PB_ENTRY_LEAF, %eax
+	mov	$PB_ENTRY_LATE, %esi
+	cmpxchg	%sil, O_STATE(%rcx)
 .Lcount_late:
+	jne	.Lcount
 	mov	T_COUNTS(%rdi), %rax
 	test	%rax, %rax
 	jz	.Luncounted_late
 	incq	H_LATE(%rax)
-.Llate:
-	mov	$PB_ENTRY_LEAF, %eax
-	mov	$PB_ENTRY_LATE, %esi
-	cmpxchg	%sil, O_STATE(%rcx)
 .Lcount:
 	mov	T_LEAF(%rdi), %rax
 	movq	$0, (%rax)
@@ -126,7 +124,7 @@ pb_enter_cramped:
 .Luncounted_late:
 	mov	pb_ring_map(%rip), %rax
 	lock incq R_CALLS_LATE(%rax)
-	jmp	.Llate
+	jmp	.Lcount
 	.cfi_endproc
 .Lcramped_end:
 	/* a forked child counts neither call, because the parent process does */

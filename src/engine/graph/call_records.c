@@ -65,17 +65,21 @@ static bool claim_entry(struct pb_open_call *c, bool old)
  * the state. So if a handler leaves this code by a jump, the count is too high, not too low. */
 static void put_off(struct pb_thread *t, struct pb_open_call *c)
 {
+	struct pb_owner o = pb_writer_owner(&t->w);
+
 	if (change_state(c, PB_ENTRY_RECLAIMED, PB_ENTRY_LATE) || c->state != PB_ENTRY_CLAIMED)
 		return;
-	pb_writer_late(&t->w);
+	pb_writer_late(&t->w, o);
 	change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_LATE);
 }
 
 /* Counts a late call that has ended as lost. */
 static void lose_late(struct pb_thread *t)
 {
+	struct pb_owner o = pb_writer_owner(&t->w);
+
 	pb_writer_lost(&t->w);
-	pb_writer_regained(&t->w);
+	pb_writer_regained(&t->w, o);
 }
 
 /* Writes the ENTRY of c, which the caller has claimed. In a child that was forked meanwhile, the
@@ -83,15 +87,16 @@ static void lose_late(struct pb_thread *t)
  * nothing. False: there was no room. The call's next callee, or the call's end, will try again. */
 static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 {
+	struct pb_owner o = pb_writer_owner(&t->w);
 	bool late = change_state(c, PB_ENTRY_RECLAIMED, PB_ENTRY_EMITTED), written;
 
 	if (!late && !change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_EMITTED))
 		return true;
 	written = pb_writer_put_entry(&t->w, site_word(PB_TAG_ENTRY, c->site), c->start);
 	if (written && late)
-		pb_writer_regained(&t->w);
+		pb_writer_regained(&t->w, o);
 	if (!written && !late)
-		pb_writer_late(&t->w);
+		pb_writer_late(&t->w, o);
 	if (!written)
 		change_state(c, PB_ENTRY_EMITTED, PB_ENTRY_LATE);
 	return written;
@@ -211,6 +216,7 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 {
 	struct pb_thread *t = context;
 	struct pb_open_call *c = (struct pb_open_call *)call;
+	struct pb_owner o = pb_writer_owner(&t->w);
 	bool named = c->state != PB_ENTRY_LATE || pb_call_emitted(t, c);
 	/* If interrupted code has claimed the ENTRY, the change to SILENT takes the claim away. If
 	 * that code goes on later, it doesn't write the ENTRY. */
@@ -232,12 +238,13 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 	else if (whole || !named)
 		pb_writer_lost(&t->w);
 	if (late || !named)
-		pb_writer_regained(&t->w);
+		pb_writer_regained(&t->w, o);
 }
 
 void pb_call_cut(void *context, const struct pb_open_call *c)
 {
 	struct pb_thread *t = context;
+	struct pb_owner o = pb_writer_owner(&t->w);
 
 	if (c->record == PB_OPEN_UNRESERVED || c->record == PB_OPEN_RESERVED)
 		pb_call_skipped(context, c);
@@ -247,7 +254,7 @@ void pb_call_cut(void *context, const struct pb_open_call *c)
 		 (c->state <= PB_ENTRY_LATE || is_claimed(c->state))) {
 		pb_writer_lost(&t->w);
 		if (c->state == PB_ENTRY_LATE || c->state == PB_ENTRY_RECLAIMED)
-			pb_writer_regained(&t->w);
+			pb_writer_regained(&t->w, o);
 	}
 }
 

@@ -257,7 +257,8 @@ static void count_unfit(struct exec *e, const struct pb_image_fit *f)
 	uint32_t none = 0;
 
 	e->counter = &u->images;
-	if (!__atomic_compare_exchange_n(&u->named, &none, PB_UNFIT_NAMING, false,
+	/* put_name() makes another system call than pb_image_fit() */
+	if (pb_filtered || !__atomic_compare_exchange_n(&u->named, &none, PB_UNFIT_NAMING, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return;
 	e->named = u;

@@ -105,8 +105,11 @@ static long open_image(int dir, const char *path, int flags, struct stat *st)
 	if (err || !is_regular(st))
 		return err ? err : -EACCES;
 	fd = pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-	if (fd == -ENOENT && flags & AT_EMPTY_PATH)
+	if (fd == -ENOENT && flags & AT_EMPTY_PATH) {
 		fd = open_descriptor(dir);
+		if (fd == -ENOENT)	/* without /proc, the kernel still executes the file */
+			fd = -EACCES;
+	}
 	if (pb_sys_failed(fd))
 		return fd;
 	err = pb_sys(SYS_fstat, fd, st);
