@@ -62,10 +62,10 @@ static const struct attach_call replaced[] = {
 };
 
 /* May fail, but must not kill: the agent makes these calls only for some programs, or can do
- * without their result. Three entries have numbers that aren't system calls. If the injector
- * prevents a call, the filter sees -1. If the injector was killed, the filter sees the result of a
- * function at the end of a way back (way_back.h), for example the low half of an address, or
- * -EINVAL. */
+ * without their result. The numbers of the last three entries aren't those of system calls. By the
+ * number -1, the injector prevents a call. The other two stand for any result of a function, for
+ * example the low half of an address, or -EINVAL: if the injector was killed, the system call at
+ * the end of a way back (way_back.h) has such a result as its number. */
 static const struct attach_call optional[] = {
 	CALL(write), CALL(prlimit64), CALL(mlock), CALL(mlock2), CALL(mlockall), CALL(munlock),
 	CALL(munlockall), CALL(seccomp), CALL(setuid), CALL(setgid), CALL(setgroups),

@@ -15,7 +15,7 @@
  */
 enum pb_demangle {
 	PB_DEMANGLE_SIMPLE,	/* like SHORT, but "<...>" replaces each long list of template
-				 * arguments: ns::Box<...>::get */
+				 * arguments, of more than 32 characters: ns::Box<...>::get */
 	PB_DEMANGLE_SHORT,	/* like FULL, but without the function's parameters */
 	PB_DEMANGLE_FULL,
 	PB_DEMANGLE_NO,

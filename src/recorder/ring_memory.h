@@ -35,7 +35,8 @@ const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uin
 uint32_t record_ring_nr_threads(const struct record_ring *r);
 /* Returns the number of calls that engines have counted as lost so far. */
 uint64_t record_ring_lost(const struct record_ring *r);
-/* Returns the size of the chunks that are in use now, or were overwritten. */
+/* Returns the bytes of the chunks that are in use now, and PB_CHUNK_SIZE more for each time that a
+ * chunk was overwritten. */
 uint64_t record_ring_bytes(const struct record_ring *r);
 /* Returns the message that is sent together with a descriptor of the ring. */
 struct pb_msg_ring record_ring_message(const struct record_ring *r);

@@ -28,13 +28,14 @@ struct record_set {
 	const char *value;
 };
 
-/* A process that the agent must leave, because a traced process has forked it. */
+/* For let_go() in struct record_options: a process that the agent must leave, because a traced
+ * process has forked it. */
 struct record_let_go {
 	pid_t pid;
 	const char *agent, *session;	/* paths of the agent and of the recorder's socket */
-	uint64_t until;			/* when the call gives up (CLOCK_MONOTONIC) */
-	const _Atomic uint64_t *limit;	/* a second such time, which may change during the call; the
-					 * earlier of the two counts. May be NULL */
+	uint64_t until;			/* when let_go() gives up (CLOCK_MONOTONIC) */
+	const _Atomic uint64_t *limit;	/* a second such time, which may change while let_go() runs;
+					 * the earlier of the two counts. May be NULL */
 };
 
 struct bpf_attach;

@@ -295,8 +295,8 @@ static bool is_traced(struct record_names *n, pid_t pid)
 
 /* Reads the name of a thread that runs exe. On exec, the kernel changes the executable before the
  * name. So if the executable is still exe after the read, the thread hasn't left exe before its
- * name was read. It may have begun exe just then, and the name is still that of the former
- * program. */
+ * name was read. But if the thread was just beginning exe, the result may be the name of the
+ * former program. That is accepted. */
 static void name_of(pid_t pid, pid_t tid, const char *exe, char comm[RECORD_COMM])
 {
 	record_read_comm(pid, tid, comm);

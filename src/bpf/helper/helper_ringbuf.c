@@ -49,7 +49,7 @@ PB_BPF_HELPER(ringbuf_discard)
 	return 0;
 }
 
-/* r1 map, r2 the value to return (BPF_RB_) */
+/* r1 map, r2 which value to return (BPF_RB_AVAIL_DATA and others) */
 PB_BPF_HELPER(ringbuf_query)
 {
 	return pb_bpf_ringbuf_query(PB_BPF_PTR(r1), r2);

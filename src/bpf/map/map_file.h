@@ -2,10 +2,11 @@
 /*
  * Maps in files: memory that processes share. Uses libc.
  *
- * A process that has a map shows other processes, in any PID namespace, that it lives: it holds a
- * lock on one byte after the end of the map's file. The number of the byte is the process's `owner`
- * number. The lock belongs to the open file description, which lives as long as the mapping. So the
- * program may close the descriptor without losing the lock. The lock ends with the process.
+ * A process that has a map shows other processes, in any PID namespace, that it lives. For this,
+ * each owner number has a lock byte, at the offset 2^56 + number of the map's file, far beyond the
+ * file's end. The process holds a lock on the byte of its own `owner` number. The lock belongs to
+ * the open file description, which lives as long as the mapping. So the program may close the
+ * descriptor without losing the lock. The lock ends with the process.
  *
  * Context: not inside a run, not in signal handlers. Errors are -errno.
  */

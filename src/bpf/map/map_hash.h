@@ -186,8 +186,8 @@ uint32_t pb_bpf_hash_keys(const struct pb_bpf_map *m);
 void pb_bpf_hash_repair(struct pb_bpf_map *m, uint32_t dead);
 
 /* Asks the kernel whether a process that has the map has died. If a process has died, or if the
- * number of keys is in doubt, repairs the map and returns true. Otherwise returns false. If `alive`
- * is NULL, or if the last such call was less than a few milliseconds ago, only returns false. */
+ * number of keys is in doubt, repairs the map and returns true. Otherwise returns false. Only
+ * returns false if m->alive is NULL, or if the map was last checked less than 10 ms ago. */
 bool pb_bpf_repair_after_deaths(struct pb_bpf_map *m);
 
 /* map_hash.c */

@@ -455,8 +455,8 @@ static int check_kind(struct env *env, unsigned n, unsigned arg, struct helper_c
 }
 
 /* Changes *arg, the kind of a value argument, for maps whose helpers take another kind. A sockmap
- * takes a socket. map_peek_elem() of a bloom filter reads the value (it doesn't write it, as for
- * other maps), so *arg loses the flags of an argument that is written. */
+ * takes a socket. map_peek_elem() reads the value if the map is a bloom filter, and writes it
+ * otherwise. So for a bloom filter, *arg loses the flags of an argument that is written. */
 static int arg_of_map(struct env *env, const struct helper_call *call, unsigned *arg)
 {
 	if (!call->map)

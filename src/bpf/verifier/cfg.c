@@ -394,8 +394,9 @@ static int enter_chain(struct env *env, const struct subprog *s, uint32_t *depth
 {
 	if (n >= PB_BPF_MAX_FRAMES)
 		return refuse(env, E2BIG, "the call stack of %d frames is too deep !\n", (int)n);
-	/* A subprogram that makes a tail call leaves its callers' frames on the stack, and so may
-	 * each program in a chain of tail calls. So the size of these frames is limited. */
+	/* If a subprogram makes a tail call, its callers' frames stay on the stack. The next
+	 * program may do the same, and so on along the chain, so these frames add up. So their
+	 * size is limited. */
 	if (s->has_tail_call && *depth >= 256)
 		return refuse(env, EACCES,
 			      "tail_calls are not allowed when call stack of previous frames "

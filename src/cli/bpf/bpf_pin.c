@@ -35,7 +35,8 @@ int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]
 	n = strlen(pins->path);
 	if (*name == '/' && (strncmp(name, pins->path, n) || name[n] != '/'))
 		return pb_error(command, "%s: pins are below %s", name, pins->path);
-	/* for programs, whose files are opened by their paths; maps have the same rule in pin.c */
+	/* The files of programs are opened by their paths, and ".." would lead out of the tree. For
+	 * maps, bpf/map/pin.c has the same rule. */
 	if (strchr(*name == '/' ? name + n : name, '.'))
 		return pb_error(command, "%s: the path of a pin has no dots", name);
 	if (snprintf(path, BPF_PIN_PATH, "%s%s%s", *name == '/' ? "" : pins->path,

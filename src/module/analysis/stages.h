@@ -51,8 +51,8 @@ struct pb_range {
 	 * displaced code */
 	uint64_t *starts, *used;
 	/* a bitmap, also only with PB_MODULE_RETURNS. A bit is set if control may come to the byte
-	 * by other means than falling through or a direct branch in known code. Known code has an
-	 * FDE or a symbol */
+	 * by other means than falling through or a direct branch in known code. It is also set for
+	 * a direct branch from another range of code. Known code has an FDE or a symbol */
 	uint64_t *otherwise;
 	/* a bitmap, also only with PB_MODULE_RETURNS. A bit is set if a direct call in known code
 	 * leads to the byte */
@@ -226,8 +226,9 @@ static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 	if (!(__atomic_load_n(&bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1))
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
-/* Marks the address as reached by other means than a direct branch in known code. `called` is true
- * if a call leads to the address, or if an lea or a relocation takes the address. */
+/* Marks the address as reached, also in an->otherwise. For everything but direct branches inside a
+ * range of code. called: also marks the address in an->called, because a call leads to it, or
+ * because an lea or a relocation takes it. */
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 
 int pb_addr_compare(const void *a, const void *b);
