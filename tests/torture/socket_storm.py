@@ -6,6 +6,7 @@ such as a detach."""
 import array
 import os
 import random
+import re
 import socket
 import struct
 import sys
@@ -13,7 +14,9 @@ import time
 
 (HELLO, WELCOME, MODULE, ANALYSIS, REFUSED, READY, ERROR, GONE, WRITE, READ, REPLY, PROGS, RING, STUBS, DETACH,
  STATUS) = range(1, 17)
-PROTOCOL = 6
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+with open(os.path.join(ROOT, "src", "abi", "messages.h")) as f:
+    PROTOCOL = int(re.search(r"#define PB_PROTOCOL\s+(\d+)", f.read()).group(1))
 MAX = 65536
 IDLE = 300                  # connections that stay open and silent
 
