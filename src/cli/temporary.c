@@ -19,7 +19,6 @@ int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
 	const char *tmp = getenv("TMPDIR");
 	bool fits = (size_t)snprintf(dir, PATH_MAX, "%s/patchbay-XXXXXX",
 				     tmp && *tmp ? tmp : "/tmp") < PATH_MAX;
-
 	int err = fits ? 0 : ENAMETOOLONG;
 
 	cli_tidy_begin();

@@ -64,7 +64,6 @@ static struct record_module *analyse_library(const struct record_target *t,
 					     struct record_modules *m, const char *path)
 {
 	char err[256];
-
 	int fd = t->pid ? record_running_open_library(t, path, NULL) : open_path(path);
 
 	return analyse(m, fd, path, err, sizeof(err));

@@ -153,7 +153,6 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	uint64_t missed = ring->missed_images + missed_in_file(s->session, PB_MISSED_SILENT);
 	uint64_t cramped = ring->cramped_images + missed_in_file(s->session, PB_MISSED_CRAMPED);
 	uint64_t fileless = missed_in_file(s->session, PB_MISSED_FILES);
-
 	uint64_t unfit = unfit_note(s, ring);
 
 	note_untraced(s, missed, "program", silent);
