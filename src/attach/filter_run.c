@@ -71,8 +71,8 @@ static bool calculate(uint16_t op, struct value *a, struct value b)
 	case BPF_OR: a->v |= b.v; break;
 	case BPF_AND: a->v &= b.v; break;
 	case BPF_XOR: a->v ^= b.v; break;
-	case BPF_LSH: a->v = b.v < 32 ? a->v << b.v : 0; break;
-	case BPF_RSH: a->v = b.v < 32 ? a->v >> b.v : 0; break;
+	case BPF_LSH: a->v <<= b.v & 31; break;
+	case BPF_RSH: a->v >>= b.v & 31; break;
 	case BPF_NEG: a->v = -a->v; break;
 	default: return false;
 	}

@@ -79,7 +79,7 @@ static struct sock_filter any_instruction(uint32_t left)
 		op = alu[below(10)];
 		/* the kernel rejects other constants than these */
 		if (op == BPF_LSH || op == BPF_RSH)
-			return (struct sock_filter) BPF_STMT(BPF_ALU | op | BPF_K, below(32));
+			return (struct sock_filter) BPF_STMT(BPF_ALU | op | source, below(32));
 		if (op == BPF_DIV)
 			return (struct sock_filter) BPF_STMT(BPF_ALU | op | BPF_K, 1 + below(9));
 		return (struct sock_filter) BPF_STMT(BPF_ALU | op | (op == BPF_NEG ? 0 : source),
