@@ -440,7 +440,10 @@ static int refuse_loop(struct env *env, const struct explored *e)
 	struct state old = { 0 };
 
 	pbv_log_line(env, env->insn, "; ");
-	log(env, "infinite loop detected at insn %d\ncur state:", (int)env->insn);
+	log(env, "infinite loop detected at insn %d\n", (int)env->insn);
+	if (!log_on(env))
+		return -EINVAL;
+	log(env, "cur state:");
 	pbv_log_state(env, cur_frame(env), true);
 	log(env, "old state:");
 	if (!pbv_state_wake(env, &old, &e->st))

@@ -206,6 +206,13 @@ const struct pb_bpf_type *bpf_type_of(const char *text)
 	return t || *end || !*text || number > UINT32_MAX ? t : pb_bpf_type_of((uint32_t)number);
 }
 
+/* True for lines that the verifier may write after the reason. */
+static bool follows_reason(const char *line)
+{
+	return !strncmp(line, "processed ", 10) || !strncmp(line, "stack depth ", 12) ||
+	       !strncmp(line, "cur state:", 10) || !strncmp(line, "old state:", 10);
+}
+
 const char *bpf_session_reason(const struct bpf_session *s)
 {
 	char *end = s->log + strlen(s->log), *line;
@@ -215,8 +222,7 @@ const char *bpf_session_reason(const struct bpf_session *s)
 			*--end = 0;
 		line = strrchr(s->log, '\n');
 		line = line ? line + 1 : s->log;
-		if ((strncmp(line, "processed ", 10) && strncmp(line, "stack depth ", 12)) ||
-		    line == s->log)
+		if (!follows_reason(line) || line == s->log)
 			return line;
 		end = line;
 	}
