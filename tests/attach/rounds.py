@@ -65,7 +65,8 @@ class Program:
     def __init__(self, p, build="O2", threads=2, exe=None, argv0=None, before=()):
         self.p, self.threads = p, threads
         self.exe = exe or p.path(build)
-        self.process = subprocess.Popen([*before, argv0 or self.exe, str(threads)],
+        # without a buffer (bufsize=0), because select() doesn't see lines that are in it
+        self.process = subprocess.Popen([*before, argv0 or self.exe, str(threads)], bufsize=0,
                                         executable=None if before else self.exe, cwd=p.dir,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=p.env, start_new_session=True)
         self.pid = int(self.line().split()[1])
