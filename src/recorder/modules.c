@@ -41,17 +41,14 @@ static struct record_module *find_file(struct record_modules *m, const struct st
 	return NULL;
 }
 
-static struct record_module *find_build(struct record_modules *m, const struct pb_analysis *a,
-					const char *path)
+/* Returns the module whose analysis equals that of `e`, for example if the file was copied. An
+ * equal build-id isn't enough: a file that is changed after it was linked keeps the build-id. */
+static struct record_module *find_equal(struct record_modules *m, const struct record_module *e)
 {
-	for (uint32_t i = 0; i < m->nr; i++) {
-		const struct pb_analysis *b = m->list[i]->map;
-
-		if (a->build_id_len == b->build_id_len && !strcmp(m->list[i]->path, path) &&
-		    !memcmp(a->build_id, b->build_id, sizeof(a->build_id)) &&
-		    a->nr_funcs == b->nr_funcs)
+	for (uint32_t i = 0; i < m->nr; i++)
+		if (m->list[i]->size == e->size && !strcmp(m->list[i]->path, e->path) &&
+		    !memcmp(m->list[i]->map, e->map, e->size))
 			return m->list[i];
-	}
 	return NULL;
 }
 
@@ -129,7 +126,7 @@ struct record_module *record_module_get(struct record_modules *m, int elf_fd, co
 	e = module_load(m, elf_fd, &st, path, err, errlen);
 	if (!e)
 		return NULL;
-	known = find_build(m, e->map, path);
+	known = find_equal(m, e);
 	if (known) {
 		module_free(e);
 		return known;
