@@ -1,14 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Refuses units (the code of one FDE) about which the sweep (stages.h) may be wrong: their exits
- * are not hooked. There are three cases. Two FDEs cover the same code. The unit sets rsp to a
- * register whose value isn't known (cfi_restores.c). Code without an FDE jumps into the unit.
+ * are not hooked. There are four cases. A branch leads into the middle of an instruction. Two FDEs
+ * cover the same code. The unit sets rsp to a register whose value isn't known (cfi_restores.c).
+ * Code without an FDE jumps into the unit.
  */
 #include "module/analysis/exits_priv.h"
 
 static void flag(struct pb_an *an, size_t unit, enum pb_inexit why)
 {
 	an->units[unit] |= 1u << why;
+}
+
+/* True if a branch leads into the middle of a decoded instruction. It is then not certain which
+ * bytes are code. A branch to the byte after a lock prefix is allowed: a program that has only one
+ * thread jumps over the prefix. */
+static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
+{
+	const struct pb_range *r = pb_range_find(an, f->start);
+	uint64_t from, to;
+
+	if (!r || f->end - r->addr > r->size)
+		return true;
+	from = f->start - r->addr;
+	to = f->end - 1 - r->addr;
+	for (uint64_t i = from / 64; i <= to / 64; i++) {
+		uint64_t odd = r->reached[i] & ~r->otherwise[i] & ~r->starts[i];
+
+		if (i == from / 64)
+			odd &= ~0ull << from % 64;
+		if (i == to / 64)
+			odd &= ~0ull >> (63 - to % 64);
+		for (; odd; odd &= odd - 1) {
+			uint64_t off = i * 64 + (uint64_t)__builtin_ctzll(odd);
+
+			if (!off || r->bytes[off - 1] != PB_INSN_LOCK ||
+			    !pb_bit_test(r->starts, off - 1))
+				return true;
+		}
+	}
+	return false;
 }
 
 /*
@@ -129,6 +160,9 @@ static bool find_strays(struct pb_an *an)
 
 bool pb_doubts_find(struct pb_an *an)
 {
+	for (size_t u = 0; u < an->cfi.fdes.n; u++)
+		if (out_of_step(an, &an->cfi.fdes.v[u]))
+			flag(an, u, PB_INEXIT_DECODE);
 	find_overlaps(an);
 	pb_restores_check(an);
 	return find_strays(an);

@@ -2,8 +2,8 @@
 /*
  * Finds the instructions that leave a function, and decides whether these are all of the function's
  * exits. The sweep, which decodes all code once (stages.h), has noted every instruction through
- * which control may leave a unit (the code of one FDE). Each of these instructions is of one of six
- * kinds:
+ * which control may leave a unit (the code of one FDE). Each of these instructions is of one of
+ * seven kinds:
  *
  *   dead        no control flow reaches the instruction: it is data, or code that never runs
  *   an exit     a return, or a tail jump, with the return address on top of the stack
@@ -12,6 +12,7 @@
  *               functions share
  *   inside      a jump through a table all of whose targets lie in the unit
  *   a dead end  a jump to a unit that control never leaves
+ *   impossible  a jump to the end of its own function, where code with another frame follows
  *   a reason    an instruction that shows why the unit's exits cannot be found (enum pb_inexit)
  *
  * A reason spreads against the edges: if it holds for a unit, it also holds for every unit with an
@@ -55,36 +56,6 @@ static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
 	const struct pb_range *r = pb_range_find(an, e->addr);
 
 	return e->live || any_bit(r->reached, e->run - r->addr, e->addr - r->addr);
-}
-
-/* True if a branch leads into the middle of a decoded instruction. It is then not certain which
- * bytes are code. A branch to the byte after a lock prefix is allowed: a program that has only one
- * thread jumps over the prefix. */
-static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
-{
-	const struct pb_range *r = pb_range_find(an, f->start);
-	uint64_t from, to;
-
-	if (!r || f->end - r->addr > r->size)
-		return true;
-	from = f->start - r->addr;
-	to = f->end - 1 - r->addr;
-	for (uint64_t i = from / 64; i <= to / 64; i++) {
-		uint64_t odd = r->reached[i] & ~r->otherwise[i] & ~r->starts[i];
-
-		if (i == from / 64)
-			odd &= ~0ull << from % 64;
-		if (i == to / 64)
-			odd &= ~0ull >> (63 - to % 64);
-		for (; odd; odd &= odd - 1) {
-			uint64_t off = i * 64 + (uint64_t)__builtin_ctzll(odd);
-
-			if (!off || r->bytes[off - 1] != PB_INSN_LOCK ||
-			    !pb_bit_test(r->starts, off - 1))
-				return true;
-		}
-	}
-	return false;
 }
 
 static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
@@ -193,10 +164,42 @@ static void judge_framed(struct search *s)
 			flag(s, s->framed.v[i].from, PB_INEXIT_FRAME);
 }
 
+/*
+ * True if the jump can't happen: it leads to the end of its own function, where another function
+ * begins, perhaps after padding, and the frame isn't the one with which that function begins. Such
+ * a jump comes from code after __builtin_unreachable(): gcc places the label for it at the
+ * function's end. PostgreSQL's palloc() reports an error in its cold part, then comes such a jump.
+ */
+static bool is_impossible(struct pb_an *an, const struct pb_fn_exit *e)
+{
+	long hot = pb_cfi_find(&an->cfi, e->target - 1), next;
+	const struct pb_fde *unit = &an->cfi.fdes.v[e->unit];
+	bool own = hot == (long)e->unit;
+	uint64_t start;
+
+	if (e->kind == PB_EXIT_FALL || hot < 0 || an->cfi.fdes.v[hot].end != e->target)
+		return false;
+	start = past_padding(an, e->target);
+	next = pb_cfi_find(&an->cfi, start);
+	if (next < 0 || an->cfi.fdes.v[next].start != start || !function_at(an, start) ||
+	    same_frame(an, e, &an->cfi.fdes.v[next]))
+		return false;
+	/* its own function: the unit, or the one from which a jump leads into the unit */
+	for (size_t i = pb_cross_jump_lower(an, unit->start);
+	     !own && i < an->cross_jumps.n && an->cross_jumps.v[i].to < unit->end; i++)
+		own = !pb_exit_work(an, 8) &&
+		      pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) == hot;
+	return own;
+}
+
 static void classify_jump(struct search *s, struct pb_fn_exit *e)
 {
 	struct pb_an *an = s->an;
 
+	if (is_impossible(an, e)) {
+		e->live = false;
+		return;
+	}
 	if (e->kind == PB_EXIT_FALL)
 		e->target = past_padding(an, e->target);
 	const struct pb_range *r = pb_range_find(an, e->target);
@@ -515,9 +518,6 @@ static bool find_reasons(struct search *s)
 {
 	struct pb_an *an = s->an;
 
-	for (uint32_t u = 0; u < an->cfi.fdes.n; u++)
-		if (out_of_step(an, &an->cfi.fdes.v[u]))
-			flag(s, u, PB_INEXIT_DECODE);
 	if (!pb_doubts_find(an))
 		return false;
 	for (size_t i = 0; i < an->ra_reads.n; i++) {

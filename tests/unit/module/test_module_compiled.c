@@ -4,6 +4,15 @@
  * For each shape, a similar function whose exits can't be proven must stay entry-only. */
 #include "exits_expect.h"
 
+/* The function `name` has a cold part, which is `code`. */
+#define COLD(name, code) \
+	".pushsection .text.unlikely,\"ax\"\n.type " name ".cold,@function\n" \
+	name ".cold: .cfi_startproc\n " code "\n.cfi_endproc\n" \
+	".size " name ".cold,.-" name ".cold\n.popsection\n"
+#define FAILING(name, code) COLD(name, ".cfi_adjust_cfa_offset 8\n call other\n " code) \
+	"F " name "\n push_rbx\n test %eax,%eax\n ja " name ".cold\n call other\n pop_rbx\n" \
+	" body\n ret\nE " name "\n" name ".end:\n"
+
 static const char *const ends_s = MACROS
 	".text\n.p2align 4\n"
 	"F other\n body\n body\n ret\nE other\n.p2align 4\n"
@@ -26,6 +35,14 @@ static const char *const ends_s = MACROS
 	" .cfi_adjust_cfa_offset -32\n body\n ret\n.cfi_endproc\n"
 	"F owner\n sub $32,%rsp\n .cfi_adjust_cfa_offset 32\n test %eax,%eax\n je dead_end\n"
 	" jne returns\n call other\nE owner\n.p2align 4\n"
+	/* A cold part jumps to the end of its own function after a call that doesn't return: gcc
+	 * does this for __builtin_unreachable(). PostgreSQL's palloc() has such a part */
+	FAILING("fails", "jmp fails.end") ".p2align 4\n"
+	FAILING("no_padding", "jmp no_padding.end")
+	FAILING("not_own", "jmp no_padding.end") ".p2align 4\n"
+	COLD("no_frame", "body\n jmp no_frame.end")
+	"F no_frame\n test %eax,%eax\n ja no_frame.cold\n body\n ret\nE no_frame\n"
+	"no_frame.end: .p2align 4\n"
 	/* after a store to the thread's memory, the program continues */
 	"F stores\n body\n push_rbx\n movb $0,%fs:1\nE stores\n"
 	".cfi_startproc\n .cfi_adjust_cfa_offset 32\n body\n add $32,%rsp\n"
@@ -81,6 +98,10 @@ static const struct expected ends[] = {
 	{ "bug", "NOT ret+22:ENTRY" },
 	{ "impossible", "NOT ret+23:WINDOW" },
 	{ "possible", "FRAME" },
+	{ "fails", "NOT ret+25:WINDOW" },
+	{ "no_padding", "NOT ret+25:WINDOW" },
+	{ "not_own", "FRAME" },
+	{ "no_frame", "LOST" },
 	{ "stores", "FRAME" },
 	{ NULL, NULL }
 };
