@@ -82,6 +82,9 @@ static void one_rela(struct pb_an *an, const Elf64_Rela *r, const struct pb_elf_
 	}
 	if (sym >= syms->n)
 		return;
+	/* the addend of a GLOB_DAT counts for nothing */
+	if (syms->v[sym].st_value && type == R_X86_64_GLOB_DAT)
+		pb_mark(an, syms->v[sym].st_value, true);
 	if (syms->v[sym].st_value && type == R_X86_64_64)
 		stored(an, r->r_offset, syms->v[sym].st_value + (uint64_t)r->r_addend);
 	name = pb_elf_string(&syms->strings, syms->v[sym].st_name);

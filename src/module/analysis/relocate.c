@@ -309,7 +309,7 @@ static enum pb_refused displace(struct state *s)
 
 /* Adds padding to the window until it holds the jump. The padding is never executed: it comes right
  * after an instruction that does not fall through, and windows.c refuses windows with a branch into
- * their jump. */
+ * their jump. Zeros are no padding: they may be data. */
 static enum pb_refused pad(struct state *s)
 {
 	while (s->off < s->in->jump_len) {
@@ -317,7 +317,7 @@ static enum pb_refused pad(struct state *s)
 			return PB_REFUSED_SHORT;
 		uint8_t b = s->in->bytes[s->off];
 
-		if (b == 0xcc || b == 0x00)
+		if (b == 0xcc)
 			s->off++;
 		else if (decode(s) && is_nop(&s->insn))
 			s->off += s->insn.length;

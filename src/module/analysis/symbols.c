@@ -63,6 +63,8 @@ static void add_symbol(struct pb_an *an, const Elf64_Sym *s, const char *name)
 
 	if (!r || r->stubs)
 		return;
+	if (type == STT_OBJECT)
+		pb_vec_push(&an->barriers, s->st_value);
 	if (type == STT_NOTYPE) {
 		if (!is_local_label(name))
 			pb_vec_push(&an->labels, s->st_value);

@@ -125,8 +125,6 @@ static const struct golden golden[] = {
 	  /* ret; nopw 0(%rax,%rax) */
 	  "c3 660f1f440000", 7,
 	  "c3", "", "0>0" },
-	{ "ret and zeros",
-	  "c3 00000000", 5, "c3", "", "0>0" },
 	{ "XRay's sled: a jump over nine bytes of nop",
 	  /* jmp 0x100b; nopw 512(%rax,%rax) */
 	  "eb09 660f1f840000020000", 11,
@@ -285,6 +283,7 @@ static const struct {
 	{ "eip-relative", "678b0500010000", FAR, PB_REFUSED_RELOCATE },
 	/* lcall *(%rdi) */
 	{ "far call", "4889f8 48ff1f", FAR, PB_REFUSED_RELOCATE },
+	{ "ret and zeros, which may be data", "c3 00000000", FAR, PB_REFUSED_SHORT },
 	/* xor %eax,%eax; dec %edi; jne 0x1002 */
 	{ "branch into its own middle", "31c0 ffcf 75fc", FAR, PB_REFUSED_BRANCH },
 	/* push %rbx; endbr64 */
