@@ -109,7 +109,7 @@ struct pb_nop {
 	X(UNINSTRUMENTED, "not instrumented, although its module is (see --all-sites)") \
 	X(AGENT,	"part of Patchbay") \
 	X(TEXTREL,	"its bytes are changed by relocations") \
-	X(OVERLAP,	"overlaps another site's displaced bytes") \
+	X(RED_ZONE,	"a jump leads to its entry, and data may lie below the stack pointer") \
 	X(MEMTEST,	"a memory test, which would overwrite Patchbay's memory, too") \
 	X(COPIED,	"the program may run a copy of it at another address") \
 	X(TRAP,		"an instruction that always traps, and that a handler may decode") \

@@ -103,6 +103,7 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->sequences);
 	pb_vec_free(&an->hook_calls);
 	pb_vec_free(&an->ra_reads);
+	pb_vec_free(&an->below_stack);
 	pb_vec_free(&an->gaps);
 	pb_vec_free(&an->cross_jumps);
 	pb_vec_free(&an->tables);

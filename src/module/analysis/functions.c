@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include "base/base.h"
+#include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
 #include "module/elf/runtimes.h"
 
@@ -110,13 +111,13 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 	const struct pb_cand *c = &an->cands.v[first];
 	struct pb_fn f = { .addr = c->addr, .cand = first, .nr_cands = (uint32_t)n, .fde = -1 };
 	long fde = pb_cfi_find(&an->cfi, c->addr);
-	bool ra_undefined, numbered, cold = true;
+	bool ra_undefined, cold = true;
 
 	if (!enters_here(an, c->addr, &ra_undefined) ||
 	    (pb_name_stub(c->name, c->len) && is_stub(pb_range_find(an, c->addr), c->addr)))
 		return;
 	for (size_t i = 0; i < n; i++) {
-		cold &= pb_name_cold(c[i].name, c[i].len, &numbered);
+		cold &= pb_name_cold(c[i].name, c[i].len);
 		if (c[i].size > f.size)
 			f.size = c[i].size;
 		if (c[i].flags & PB_CAND_IFUNC)
@@ -130,7 +131,7 @@ static void from_cands(struct pb_an *an, size_t first, size_t n)
 		if (an->is_loader && pb_name_loader(c[i].name, c[i].len))
 			f.refused = PB_REFUSED_LOADER;
 	}
-	if (cold && !(numbered && is_called(pb_range_find(an, f.addr), f.addr)))
+	if (cold && !is_called(pb_range_find(an, f.addr), f.addr))
 		return;
 	if (fde >= 0 && an->cfi.fdes.v[fde].start == f.addr) {
 		f.fde = (int32_t)fde;
@@ -241,6 +242,108 @@ struct pb_fn *pb_fn_of(const struct pb_an *an, uint64_t addr)
 	return i >= 0 && addr - an->fns.v[i].addr < an->fns.v[i].size ? &an->fns.v[i] : NULL;
 }
 
+/*
+ * Control may reach a function's entry although the function has not been called: a loop begins at
+ * the entry, or the "function" is a part that the compiler moved away from a function, or code runs
+ * on into it. Then the code may have data in the red zone (the 128 bytes below rsp, which signal
+ * handlers leave alone), and a stub at the entry would overwrite this data. A call or a tail jump
+ * leaves nothing in the red zone.
+ */
+
+/* True if code of [from, to) uses memory below rsp. */
+static bool uses_red_zone(const struct pb_an *an, uint64_t from, uint64_t to)
+{
+	size_t i = pb_addr_lower(&an->below_stack, from);
+
+	return i < an->below_stack.n && an->below_stack.v[i] < to;
+}
+
+static bool unit_uses_red_zone(const struct pb_an *an, long unit)
+{
+	return unit >= 0 &&
+	       uses_red_zone(an, an->cfi.fdes.v[unit].start, an->cfi.fdes.v[unit].end);
+}
+
+/* True if the code from `at` to `end` may come to `entry`: by a branch that isn't a call, or, if
+ * `entry` is `end`, because its last instruction continues there. */
+static bool comes_to(const struct pb_an *an, uint64_t at, uint64_t end, uint64_t entry)
+{
+	const struct pb_range *r = pb_range_find(an, at);
+	struct pb_insn i = { .what = PB_INSN_TRAP };
+	ZydisDecoder decoder;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (; at < end && at - r->addr < r->size; at += i.length) {
+		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr),
+				    &i))
+			i = (struct pb_insn){ .length = 1, .what = PB_INSN_TRAP };
+		else if (i.relative && i.what != PB_INSN_CALL &&
+			 at + i.length + i.imm[0] - entry <= PB_ENTRY_REACH)
+			return true;
+	}
+	return at == entry && i.what != PB_INSN_JMP && i.what != PB_INSN_RET &&
+	       i.what != PB_INSN_CALL && i.what != PB_INSN_TRAP;
+}
+
+/* True if a jump leads from the unit `from` into the unit `to`. */
+static bool jumps_into(const struct pb_an *an, long from, long to)
+{
+	const struct pb_fde *t = &an->cfi.fdes.v[to];
+
+	for (size_t i = pb_cross_jump_lower(an, t->start);
+	     i < an->cross_jumps.n && an->cross_jumps.v[i].to < t->end; i++)
+		if (pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) == from)
+			return true;
+	return false;
+}
+
+/* True if a jump from another unit to f's entry isn't a tail jump, and there may be data in the red
+ * zone: the other unit is a part of f, or f is a part of the other unit. own: f's unit uses the red
+ * zone. */
+static bool jumped_to(const struct pb_an *an, const struct pb_fn *f, long unit, bool own)
+{
+	bool uses = false, one = true;
+	long other = -1;
+
+	for (size_t i = pb_cross_jump_lower(an, f->addr); i < an->cross_jumps.n &&
+	     an->cross_jumps.v[i].to - f->addr <= PB_ENTRY_REACH; i++) {
+		long u = pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from), k;
+
+		if (u < 0 || u == unit || u == other)
+			continue;
+		one &= other < 0;
+		other = u;
+		uses |= unit_uses_red_zone(an, u);
+		k = pb_fn_lower(an, an->cfi.fdes.v[u].start);
+		if ((own || uses) && unit >= 0 &&
+		    (k < 0 || an->fns.v[k].addr != an->cfi.fdes.v[u].start) &&
+		    jumps_into(an, unit, u))
+			return true;
+	}
+	return uses && one && f->flags & PB_FUNC_UNNAMED &&
+	       !is_called(pb_range_find(an, f->addr), f->addr);
+}
+
+static void refuse_red_zones(struct pb_an *an)
+{
+	for (size_t i = 0; i < an->fns.n; i++) {
+		struct pb_fn *f = &an->fns.v[i];
+		long unit = pb_cfi_find(&an->cfi, f->addr);
+		const struct pb_fde *u = unit < 0 ? NULL : &an->cfi.fdes.v[unit];
+		const struct pb_fn *last = i ? f - 1 : NULL;
+		uint64_t start = u ? u->start : f->addr, end = u ? u->end : f->addr + f->size;
+		bool own = uses_red_zone(an, start, end);
+
+		if (f->refused)
+			continue;
+		if ((own && comes_to(an, start, end, f->addr)) || jumped_to(an, f, unit, own) ||
+		    (last && last->addr + last->size == f->addr &&
+		     uses_red_zone(an, last->addr, f->addr) &&
+		     comes_to(an, last->addr, f->addr, f->addr)))
+			f->refused = PB_REFUSED_RED_ZONE;
+	}
+}
+
 int pb_functions_make(struct pb_an *an, const char **why)
 {
 	pb_vec_sort(&an->cands, by_quality);
@@ -256,5 +359,6 @@ int pb_functions_make(struct pb_an *an, const char **why)
 		if (k >= 0 && an->fns.v[k].addr == an->ifuncs.v[i] && !an->fns.v[k].refused)
 			an->fns.v[k].refused = PB_REFUSED_IFUNC;
 	}
+	refuse_red_zones(an);
 	return 0;
 }

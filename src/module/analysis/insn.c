@@ -315,3 +315,19 @@ bool pb_insn_faults(const struct pb_insn *i)
 
 	return i->legacy && mov && fixed && i->disp >= 0 && i->disp < PB_INSN_NULL_PAGE;
 }
+
+bool pb_insn_below_stack(const struct pb_insn *i)
+{
+	enum { RSP = 4, RBP = 5 };
+	bool from = i->opcode == PB_INSN_MOV_FROM_REG, to = i->opcode == PB_INSN_MOV_TO_REG;
+	bool reg_rsp = i->reg == RSP && !(i->rex & PB_INSN_REX_R);
+	bool rm_rsp = i->rm == RSP && !(i->rex & PB_INSN_REX_B);
+
+	if (!i->has_modrm || i->what == PB_INSN_NOP)
+		return false;
+	if (i->mod == 3)
+		return i->legacy && ((from && reg_rsp && i->rm != RBP) ||
+				     (to && rm_rsp && i->reg != RBP));
+	return i->rm == RSP && i->sib_base == RSP && !(i->rex & PB_INSN_REX_B) && i->disp < 0 &&
+	       !(i->what == PB_INSN_LEA && reg_rsp);
+}

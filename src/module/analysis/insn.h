@@ -62,6 +62,10 @@ bool pb_insn_by_zydis(const ZydisDecoder *d, const uint8_t *p, size_t avail, str
  * always faults. Programs use it to end themselves where a bug shows (`*(char *)1 = 0`). */
 bool pb_insn_faults(const struct pb_insn *i);
 
+/* True if the instruction has an operand below rsp (in the red zone), or copies rsp to a register
+ * other than rbp, from which it may take such an address. */
+bool pb_insn_below_stack(const struct pb_insn *i);
+
 static inline bool pb_insn_rip_relative(const struct pb_insn *i)
 {
 	return i->has_modrm && i->mod == 0 && i->rm == 5 && i->disp_size == 32;

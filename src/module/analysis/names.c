@@ -80,14 +80,13 @@ bool pb_name_stub(const char *name, size_t len)
 /*
  * True if the name is that of a cold part: foo.cold of gcc and clang, and foo.cold.3 of older gccs.
  * Only jumps lead to a cold part, whatever its CFI says. But clang also outlines functions with
- * names such as foo.cold.1. If *numbered is set and the address is called, the name is that of a
- * function.
+ * names such as foo.cold.1, and Go calls the function cold of the package foo foo.cold. If the
+ * address is called, the name is that of a function.
  */
-bool pb_name_cold(const char *name, size_t len, bool *numbered)
+bool pb_name_cold(const char *name, size_t len)
 {
 	const char *dot = memmem(name, len, ".cold", 5);
 
-	*numbered = dot && dot + 5 < name + len;
 	return dot && (dot + 5 == name + len || dot[5] == '.');
 }
 

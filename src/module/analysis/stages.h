@@ -157,11 +157,13 @@ struct pb_an {
 				 * of 4 */
 	pb_addr_vec ra_reads;	/* addresses of instructions that use their function's return
 				 * slot */
+	pb_addr_vec below_stack; /* addresses of instructions that use memory below rsp where there
+				 * is no frame; sorted */
 
 	PB_VEC(struct pb_fn) fns;
 	uint64_t slot_work;	/* number of steps that the search for slots in code has made */
-	pb_addr_vec barriers;	/* addresses that no window may cross: labels, and the starts of
-				 * functions, FDEs and ranges */
+	pb_addr_vec barriers;	/* addresses that no window may cross: labels, data objects, and the
+				 * starts of functions, FDEs and ranges */
 	PB_VEC(struct pb_nop) nops;
 
 	PB_VEC(uint8_t) recipes;
@@ -301,5 +303,5 @@ bool pb_name_loader(const char *name, size_t len);
 bool pb_name_start(const char *name, size_t len);
 bool pb_name_memtest(const char *name, size_t len);
 bool pb_name_stub(const char *name, size_t len);
-bool pb_name_cold(const char *name, size_t len, bool *numbered);
+bool pb_name_cold(const char *name, size_t len);
 #endif

@@ -8,6 +8,7 @@
  *   - calls of the compiler's hooks;
  *   - jumps that leave the code of their FDE;
  *   - instructions that touch their function's return slot, according to the CFI;
+ *   - instructions that use memory below the stack pointer where there is no frame;
  *   - whether there is any system call;
  *   - padding that no code falls into. The code before such padding has an FDE or a symbol, and
  *     its last instruction is a return or a jump.
@@ -25,6 +26,7 @@
 #include "module/analysis/flow.h"
 #include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
+#include "module/elf/runtimes.h"
 
 #define THREAD_FROM	(512u << 10)	/* two threads sweep a file with at least this many bytes of
 					 * code */
@@ -46,8 +48,10 @@ struct worker {
 	long fde;		/* the cursor's FDE, or -1 */
 	const struct pb_range *range;
 	bool fixed;		/* the program is at a fixed address */
+	bool own_stacks;	/* code without an FDE uses no memory below rsp, since its runtime
+				 * may push there at any time (Go) */
 	pb_hook_vec hook_calls;
-	pb_addr_vec ra_reads;
+	pb_addr_vec ra_reads, below_stack;
 	pb_gap_vec gaps;
 	pb_cross_jump_vec cross_jumps, stray_jumps;
 	uint64_t ended_at;	/* address where the last piece ended, if its last instruction
@@ -275,8 +279,12 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 			  w->insn.what != PB_INSN_JMP;
 		control_flow(w, base + off);
 		w->syscalls |= is_syscall(&w->insn);
-		if (cfi) {
+		if (cfi)
 			pb_cfi_advance(&w->cursor, base + off);
+		if (pb_insn_below_stack(&w->insn) &&
+		    (cfi ? !pb_cfi_has_frame(&w->cursor.row) : !w->own_stacks))
+			pb_vec_push(&w->below_stack, base + off);
+		if (cfi) {
 			if (touches_return_address(&w->insn, &w->cursor.row) &&
 			    !is_barrier(&w->insn) && !moves_frame(w, base + off + w->insn.length))
 				pb_vec_push(&w->ra_reads, base + off);
@@ -424,6 +432,7 @@ static void init(struct worker *w, struct pb_an *an, const cut_vec *cuts, size_t
 	w->to = to;
 	w->fde = -1;
 	w->fixed = an->elf.eh->e_type == ET_EXEC;
+	w->own_stacks = pb_runtime_has_own_stacks(an->runtimes);
 	w->flows = an->flags & PB_MODULE_RETURNS;
 	w->flow.an = an;
 	w->flow.fde = -1;
@@ -431,11 +440,19 @@ static void init(struct worker *w, struct pb_an *an, const cut_vec *cuts, size_t
 	ZydisDecoderEnableMode(&w->decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 }
 
+static void take(pb_addr_vec *to, pb_addr_vec *from)
+{
+	pb_vec_append(to, from->v, from->n);
+	to->failed |= from->failed;
+	pb_vec_free(from);
+}
+
 static void collect(struct pb_an *an, struct worker *w)
 {
+	take(&an->ra_reads, &w->ra_reads);
+	take(&an->below_stack, &w->below_stack);
+	take(&an->tables, &w->tables);
 	pb_vec_append(&an->hook_calls, w->hook_calls.v, w->hook_calls.n);
-	pb_vec_append(&an->ra_reads, w->ra_reads.v, w->ra_reads.n);
-	pb_vec_append(&an->tables, w->tables.v, w->tables.n);
 	pb_vec_append(&an->gaps, w->gaps.v, w->gaps.n);
 	pb_vec_append(&an->cross_jumps, w->cross_jumps.v, w->cross_jumps.n);
 	if (w->syscalls)
@@ -448,11 +465,7 @@ static void collect(struct pb_an *an, struct worker *w)
 	an->gaps.failed |= w->gaps.failed;
 	pb_vec_free(&w->gaps);
 	an->hook_calls.failed |= w->hook_calls.failed;
-	an->ra_reads.failed |= w->ra_reads.failed;
-	an->tables.failed |= w->tables.failed;
-	pb_vec_free(&w->tables);
 	pb_vec_free(&w->hook_calls);
-	pb_vec_free(&w->ra_reads);
 	pb_flow_collect(&w->flow);
 }
 
@@ -518,10 +531,12 @@ int pb_sweep(struct pb_an *an, const char **why)
 	pb_vec_free(&cuts);
 	pb_hooks_sort(&an->hook_calls);
 	if (an->gaps.failed || an->cross_jumps.failed || an->hook_calls.failed ||
-	    an->ra_reads.failed || an->tables.failed || an->exits.failed || an->pads.failed ||
-	    an->lags.failed || an->restores.failed || an->stray_jumps.failed)
+	    an->ra_reads.failed || an->below_stack.failed || an->tables.failed ||
+	    an->exits.failed || an->pads.failed || an->lags.failed || an->restores.failed ||
+	    an->stray_jumps.failed)
 		return -ENOMEM;
 	pb_cross_jumps_sort(an);
+	pb_vec_sort(&an->below_stack, pb_addr_compare);
 	follow_tables(an);
 	if (an->flags & PB_MODULE_RETURNS) {
 		pb_labels_follow(an);

@@ -78,4 +78,9 @@ struct pb_cfi_cursor {
 void pb_cfi_start(struct pb_cfi_cursor *cur, const struct pb_cfi *c, const struct pb_fde *f);
 /* Moves to the row of addr. addr must not be below the addr of the previous pb_cfi_advance(). */
 void pb_cfi_advance(struct pb_cfi_cursor *cur, uint64_t addr);
+/* True if the function's frame is, or may be, larger than the return address. */
+static inline bool pb_cfi_has_frame(const struct pb_cfi_row *row)
+{
+	return row->cfa_reg != PB_REG_RSP || row->cfa_off != 8;
+}
 #endif

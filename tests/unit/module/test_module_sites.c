@@ -92,6 +92,14 @@ static const char *const reasons_s =
 	"F between\n sub $8,%rsp\n .cfi_def_cfa_offset 16\n test %edi,%edi\n je between.cold\n"
 	" add $8,%rsp\n .cfi_def_cfa_offset 8\n ret\nE between\n"
 	"F named\n sub $8,%rsp\n add $8,%rsp\n ret\nE named\n"
+	/* Go calls the function cold of the package main main.cold */
+	".p2align 4\n.type main.cold,@function\nmain.cold: .cfi_startproc\n"
+	" mov $1,%eax\n ret\n .cfi_endproc\n.size main.cold,.-main.cold\n"
+	"F main.main\n call main.cold\n ret\nE main.main\n"
+	/* data after a short function. Its first bytes are zeros, as padding might be */
+	"F zero\n xor %eax,%eax\n ret\nE zero\n"
+	".globl object\n.type object,@object\nobject: .long 0,7,0,9\n.size object,.-object\n"
+	"F zeros\n xor %eax,%eax\n ret\nE zeros\n .long 0,7\n"
 	/* signal restorer */
 	".p2align 4\n.type restorer,@function\nrestorer: .cfi_startproc\n .cfi_signal_frame\n"
 	" mov $15,%rax\n syscall\n .cfi_endproc\n.size restorer,.-restorer\n"
@@ -135,6 +143,9 @@ static void test_reasons(void **unused)
 	assert_null(func(v, "noframe.cold"));
 	assert_null(func(v, "noframe.cold.3"));
 	assert_site(v, "noframe.cold.1", PB_SITE_SYMBOL);
+	assert_site(v, "main.cold", PB_SITE_SYMBOL);
+	assert_true(func(v, "zero")->window_len <= 3);
+	assert_true(func(v, "zeros")->window_len <= 3);
 	assert_null(func(v, "restorer"));
 	assert_true(v.a->flags & PB_AN_TEXTREL);
 	assert_true(v.a->flags & PB_AN_HAS_SYMTAB);
