@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Keeps stacks in a hash table. The key of a stack with the id 0 (a thread's own stack) is the
- * thread's serial. The key of any other stack is the process and the stack's id. */
+/*
+ * Keeps stacks in a hash table. The key of a stack with the id 0 (a thread's own stack) is the
+ * thread's serial. The key of any other stack is the process, its image, and the stack's id: after
+ * an exec, the process counts the ids from the beginning again.
+ *
+ * The ids come from the data, which isn't trusted. So the hash has a random seed. Otherwise a file
+ * could have a million stacks with the same hash.
+ */
 #include "reader/call_stacks.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include "base/sys.h"
 
 #define MAX_DEPTH	(1u << 22)
 #define MAX_STACKS	(1u << 20)
@@ -22,6 +31,12 @@ struct pb_stacks {
 	size_t size;
 	struct pb_call_stack **order;	/* the stacks in the order in which they first appeared */
 	size_t nr;
+	uint64_t seed;
+};
+
+struct key {
+	uint64_t id;
+	uint32_t owner, image;		/* owner: the pid, or the serial if the id is 0 */
 };
 
 struct pb_stacks *pb_stacks_new(void)
@@ -31,6 +46,8 @@ struct pb_stacks *pb_stacks_new(void)
 	if (!s)
 		return NULL;
 	s->size = 64;
+	if (getrandom(&s->seed, sizeof(s->seed), GRND_NONBLOCK) != sizeof(s->seed))
+		s->seed = pb_now_ns() ^ (uintptr_t)s;
 	s->table = calloc(s->size, sizeof(*s->table));
 	s->order = calloc(s->size, sizeof(*s->order));
 	if (s->table && s->order)
@@ -52,16 +69,38 @@ void pb_stacks_free(struct pb_stacks *s)
 	free(s);
 }
 
-static size_t hash(uint32_t key, uint64_t id)
+static uint64_t mix(uint64_t h)
 {
-	uint64_t h = (id ^ (uint64_t)key << 32 ^ key) * 0x9e3779b97f4a7c15ull;
-
-	return (size_t)(h ^ h >> 29);
+	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ull;
+	return h ^ h >> 33;
 }
 
-static uint32_t key_of(const struct pb_call_stack *c)
+static size_t hash(const struct pb_stacks *s, struct key k)
 {
-	return c->id ? c->pid : c->serial;
+	return (size_t)mix(mix(k.id ^ s->seed) ^ ((uint64_t)k.owner << 32 | k.image));
+}
+
+static struct key make_key(uint32_t pid, uint32_t serial, uint32_t image, uint64_t id)
+{
+	return (struct key){ id, id ? pid : serial, id ? image : 0 };
+}
+
+static bool has_key(const struct pb_call_stack *c, struct key k)
+{
+	struct key own = make_key(c->pid, c->serial, c->key_image, c->id);
+
+	return own.id == k.id && own.owner == k.owner && own.image == k.image;
+}
+
+/* Returns a free place of the table for a stack with this key. */
+static size_t free_place(const struct pb_stacks *s, struct key k)
+{
+	size_t at = hash(s, k) & (s->size - 1);
+
+	while (s->table[at])
+		at = (at + 1) & (s->size - 1);
+	return at;
 }
 
 static bool enlarge(struct pb_stacks *s)
@@ -76,45 +115,40 @@ static bool enlarge(struct pb_stacks *s)
 		free(table);
 		return false;
 	}
-	for (size_t i = 0; i < s->nr; i++) {
-		size_t at = hash(key_of(order[i]), order[i]->id) & (size - 1);
-
-		while (table[at])
-			at = (at + 1) & (size - 1);
-		table[at] = order[i];
-	}
 	free(s->table);
 	s->table = table;
 	s->size = size;
+	for (size_t i = 0; i < s->nr; i++) {
+		struct pb_call_stack *c = order[i];
+
+		s->table[free_place(s, make_key(c->pid, c->serial, c->key_image, c->id))] = c;
+	}
 	return true;
 }
 
-struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial, uint64_t id)
+struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial,
+				    uint32_t image, uint64_t id)
 {
-	uint32_t key = id ? pid : serial;
-	size_t at = hash(key, id) & (s->size - 1);
+	struct key key = make_key(pid, serial, image, id);
+	size_t at = hash(s, key) & (s->size - 1);
 	struct pb_call_stack *c;
 
 	for (; (c = s->table[at]); at = (at + 1) & (s->size - 1))
-		if (c->id == id && key_of(c) == key)
+		if (has_key(c, key))
 			return c;
 	if (s->nr >= MAX_STACKS)
 		return s->order[0];
-	if (s->nr * 2 >= s->size) {
-		if (!enlarge(s))
-			return NULL;
-		at = hash(key, id) & (s->size - 1);
-		while (s->table[at])
-			at = (at + 1) & (s->size - 1);
-	}
+	if (s->nr * 2 >= s->size && !enlarge(s))
+		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
 	c->pid = pid;
 	c->serial = serial;
+	c->key_image = image;
 	c->id = id;
 	c->budget = BUDGET;
-	s->table[at] = s->order[s->nr++] = c;
+	s->table[free_place(s, key)] = s->order[s->nr++] = c;
 	return c;
 }
 

@@ -56,6 +56,7 @@ struct pb_call_stack {
 	bool entered;		/* `from` was set; the view clears it */
 	uint64_t budget;	/* steps that pb_stack_find() may still spend on failed searches */
 	size_t image;		/* index in data->images */
+	uint32_t key_image;	/* the image's number in the records */
 	/* The leaf: a call without traced callees that still runs on this stack when the data
 	 * ends. */
 	uint64_t leaf_start;
@@ -69,10 +70,11 @@ struct pb_stacks;
 
 struct pb_stacks *pb_stacks_new(void);
 void pb_stacks_free(struct pb_stacks *s);
-/* Finds or makes a stack: by serial if id is 0, otherwise by pid and id. Returns NULL if there is
- * no memory. After a million stacks, no more are made, and the first stack is returned instead. */
+/* Finds or makes a stack: by serial if id is 0, otherwise by pid, image and id. `image` is the
+ * image's number in the records. Returns NULL if there is no memory. After a million stacks, no
+ * more are made, and the first stack is returned instead. */
 struct pb_call_stack *pb_stacks_get(struct pb_stacks *s, uint32_t pid, uint32_t serial,
-				    uint64_t id);
+				    uint32_t image, uint64_t id);
 /* Returns the n-th stack in the order in which the stacks first appeared. Returns NULL after the
  * last. */
 struct pb_call_stack *pb_stacks_nth(struct pb_stacks *s, size_t n);

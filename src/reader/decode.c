@@ -25,7 +25,7 @@ int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *sta
 	c->window_words = window_bytes / 8;
 	c->chunk.pid = thread->pid;
 	c->chunk.tid = thread->tid;
-	c->stack = pb_stacks_get(stacks, thread->pid, thread->serial, 0);
+	c->stack = pb_stacks_get(stacks, thread->pid, thread->serial, 0, 0);
 	c->shown = c->stack;
 	return c->stack ? 0 : -ENOMEM;
 }
@@ -73,7 +73,8 @@ static bool refill(struct pb_cursor *c)
  * changes. */
 static void use_stack(struct pb_cursor *c, uint64_t id)
 {
-	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial, id);
+	struct pb_call_stack *s = pb_stacks_get(c->stacks, c->chunk.pid, c->thread->serial,
+						c->chunk.image, id);
 
 	if (!s)
 		return;		/* without memory, the calls go to the current stack */

@@ -394,6 +394,31 @@ static int set_up(void **state)
 	return make_dir(state);
 }
 
+/* The main thread makes an exec on a coroutine. The new image's first coroutine has the same id. */
+static void test_exec_on_coroutine(void **state)
+{
+	const uint64_t id = 100ull << 24 | 1;
+
+	begin_chunk(1000);
+	g.head.stack = id;
+	g.head.tid = 101;
+	gen_entry(&g, 3, 1010);
+	gen_entry(&g, 4, 1020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 2, 101, 0, 2000);
+	g.head.stack = id;
+	g.head.image = 2;
+	gen_entry(&g, 3, 2010);
+	gen_leaf(&g, 4, 2020, 2030);
+	gen_exit(&g, 3, 2040);
+	assert_string_equal(finish(),
+			    "entry 3 @1010 d0\n"
+			    "entry 4 @1020 d1\n"
+			    "entry 3 @2010 d0\n"
+			    "leaf 4 2020-2030 d1\n"
+			    "exit 3 2010-2040 d0\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_leaf_open), cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_exec_on_coroutine),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, remove_dir);
