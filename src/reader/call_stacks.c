@@ -173,6 +173,11 @@ void pb_stack_switch(struct pb_call_stack *prev, struct pb_call_stack *to)
 	for (int n = 0; s && n < MAX_NESTED; s = s->from, n++)
 		if (s->from == to)
 			return;
+	/* If the chain is too long to be searched, `to` may be in it. A new link would then close
+	 * the chain to a ring, and the depth of the ring's stacks would grow with each turn. So
+	 * only a stack that has no link yet gets one. */
+	if (s && to->from)
+		return;
 	to->from = prev;
 	to->entered = true;
 }

@@ -27,6 +27,32 @@ static void test_keys(void **state)
 	pb_stacks_free(s);
 }
 
+static void check_ring(unsigned nr)
+{
+	struct pb_stacks *s = pb_stacks_new();
+	struct pb_call_stack *prev = pb_stacks_get(s, PID, 1, IMAGE, 0), *to;
+	unsigned links = 0;
+
+	for (unsigned i = 0; i < 3 * nr; i++) {
+		to = pb_stacks_get(s, PID, 1, IMAGE, 1 + i % nr);
+		assert_non_null(to);
+		pb_stack_switch(prev, to);
+		prev = to;
+	}
+	for (; prev; prev = prev->from)
+		assert_true(links++ <= nr);
+	pb_stacks_free(s);
+}
+
+/* Coroutines switch to each other in a ring. The links `from` must not become a ring, even if it is
+ * longer than a search of the links. */
+static void test_ring(void **state)
+{
+	check_ring(3);
+	check_ring(64);
+	check_ring(100);
+}
+
 /* Ids that a hash without a secret, h = id * FACTOR and h ^ h >> 29, maps to one bucket. With one
  * bucket, the test doesn't end. */
 #define FACTOR	0x9e3779b97f4a7c15ull
@@ -60,7 +86,7 @@ static void test_collisions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_keys), cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_collisions),
 	};
 
