@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "reader/data.h"
@@ -168,21 +169,54 @@ static int scan_file(struct scan *s)
 	return 0;
 }
 
-/* Adds the chunks that weren't full when they were copied (open_chunks.h). */
+#define MAX_SLOTS	(1u << 30)	/* no ring has more chunks */
+
+/* Returns the next slot after this one that isn't in a hole of the file `open`. */
+static uint64_t next_slot(const struct pb_data *d, uint64_t slot)
+{
+	off_t data = lseek(d->open_fd, (off_t)(slot + 2) * PB_CHUNK_SIZE, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? MAX_SLOTS : slot + 1;
+	return (uint64_t)data / PB_CHUNK_SIZE - 1;
+}
+
+/* Returns whether the file `open` exists and was written by Patchbay. A file without data is no
+ * damage: the recorder has just made it. */
+static bool open_is_valid(struct pb_data *d)
+{
+	char why[256];
+	struct stat st;
+
+	if (d->open_fd < 0 || fstat(d->open_fd, &st) || (S_ISREG(st.st_mode) && !st.st_size))
+		return false;
+	if (!pb_data_check_header(d, "open", d->open_fd, PB_DATA_MAGIC_OPEN, why, sizeof(why)))
+		return true;
+	d->damaged = true;
+	pb_data_note(d, "the file `open' is damaged: the newest calls may be missing");
+	return false;
+}
+
+/* Adds the chunks that weren't full when they were copied (open_chunks.h). The file may have holes
+ * of any size. So a slot without a chunk ends with a search for the next data. */
 static int scan_open(struct scan *s)
 {
 	struct pb_data *d = s->d;
 	struct pb_chunk c;
+	uint64_t next;
 	int ret = 0;
 
-	for (uint32_t slot = 0; !ret && d->open_fd >= 0; slot++) {
+	if (!open_is_valid(d))
+		return 0;
+	for (uint64_t slot = 0; !ret && slot < MAX_SLOTS; slot = next) {
 		off_t at = (off_t)(slot + 1) * PB_CHUNK_SIZE;
 
 		if (pread(d->open_fd, &c, sizeof(c), at) != sizeof(c))
 			break;
+		next = pb_chunk_header_ok(&c) ? slot + 1 : next_slot(d, slot);
 		if (!pb_chunk_header_ok(&c) || c.buffer != d->buffer)
 			continue;
-		ret = add_ref(s, &c, pb_open_chunk_ref(&c, slot).offset, c.used);
+		ret = add_ref(s, &c, pb_open_chunk_ref(&c, (uint32_t)slot).offset, c.used);
 		if (!ret)
 			ret = add_thread(s, &c);
 	}

@@ -53,8 +53,9 @@ static char *text_of(const char *body, size_t len, size_t skip)
 
 static void load_session(struct pb_data *d, const char *body, size_t len)
 {
-	if (!d->session)
-		d->session = strndup(body, len);
+	if (d->session)
+		return;
+	d->session = strndup(body, len);
 	pb_text_clean(d->session, '?', '\n');
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../test_dir.h"
@@ -419,6 +420,88 @@ static void test_exec_on_coroutine(void **state)
 			    "exit 3 2010-2040 d0\n");
 }
 
+/* A file may have many records of the session. Only the first counts, and is cleaned once: to clean
+ * it again for each record would take hours. */
+static void test_many_sessions(void **state)
+{
+	const size_t len = 8 << 20;
+	char *first = malloc(len);
+
+	assert_non_null(first);
+	memset(first, 'x', len);
+	memcpy(first, "cmdline=a\x1b""b\n", 12);
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	assert_int_equal(ftruncate(g.meta, sizeof(struct pb_data_header)), 0);
+	assert_int_equal(lseek(g.meta, 0, SEEK_END), sizeof(struct pb_data_header));
+	gen_meta(&g, PB_META_SESSION, first, len, NULL);
+	for (unsigned i = 0; i < 1000000; i++)
+		gen_meta(&g, PB_META_SESSION, "later=1", 8, NULL);
+	free(first);
+	gen_close(&g);
+
+	char err[5000], value[8];
+	struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
+
+	assert_non_null(d);
+	assert_true(pb_data_session(d, "cmdline", value, sizeof(value)));
+	assert_string_equal(value, "a?b");
+	assert_false(pb_data_session(d, "later", value, sizeof(value)));
+	pb_data_close(d);
+}
+
+/* Makes the file `open` with one chunk of one call. */
+static int open_file(uint64_t magic)
+{
+	char path[100];
+	int fd;
+
+	begin_chunk(1000);
+	gen_leaf(&g, 3, 1010, 1020);
+	gen_chunk_copy(&g, 1);
+	gen_close(&g);
+	snprintf(path, sizeof(path), "%s/open", dir);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
+	return fd;
+}
+
+static size_t open_chunks_read(bool *damaged)
+{
+	char err[5000];
+	struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
+	size_t nr;
+
+	assert_non_null(d);
+	nr = d->nr_chunks;
+	*damaged = d->damaged;
+	pb_data_close(d);
+	return nr;
+}
+
+/* The file `open` has holes where the ring has no open chunk. To read each slot of a file with a
+ * huge hole would take hours. */
+static void test_open_file(void **state)
+{
+	bool damaged;
+	int fd = open_file(PB_DATA_MAGIC_OPEN);
+
+	assert_int_equal(open_chunks_read(&damaged), 1);
+	assert_false(damaged);
+	g.head.seq = 1;
+	assert_int_equal(pwrite(fd, &g.head, sizeof(g.head), 1000ll * PB_CHUNK_SIZE),
+			 sizeof(g.head));
+	if (ftruncate(fd, 1ll << 60) && ftruncate(fd, 1ll << 43))
+		print_message("the file system has no large files\n");
+	assert_int_equal(open_chunks_read(&damaged), 2);
+	assert_false(damaged);
+	close(fd);
+	close(open_file(PB_DATA_MAGIC_META));
+	assert_int_equal(open_chunks_read(&damaged), 0);
+	assert_true(damaged);
+	assert_int_equal(remove_dir(NULL) || mkdir(dir, 0700), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_exec_on_coroutine),
+		cmocka_unit_test(test_many_sessions), cmocka_unit_test(test_open_file),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, remove_dir);
