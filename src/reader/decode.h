@@ -127,6 +127,9 @@ struct pb_cursor {
 	uint32_t open_at;		/* index of the list's next record */
 	uint64_t open_unwritten[2];	/* a bit for each record of the list: set if the ENTRY of
 					 * the record's call may come after the list */
+	struct pb_call_stack *base_of;	/* after a gap: the stack whose `base` becomes base_due as
+					 * soon as the calls that have ended are popped. NULL: no
+					 * stack's `base` changes */
 	uint32_t base_due;		/* number of outer open calls for which the list had no
 					 * room; only their number is known */
 	uint32_t opened;		/* on the stack `opened_on`, the list may have opened calls

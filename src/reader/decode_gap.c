@@ -88,12 +88,14 @@ void pb_gap_begin(struct pb_cursor *c, const struct pb_chunk_ref *ref)
 	read_list(c, ref, &l);
 	outer = l.listed >= PB_CHUNK_OPEN_MAX && depth > l.listed ? depth - l.listed : 0;
 	c->open_left = l.nr;
+	c->base_of = NULL;
 	if (outer > PB_MAX_SITES)
 		outer = 0;
 	if (s->base <= outer && outer - s->base <= s->depth) {
 		c->open_seen = outer - s->base;
 	} else {
 		c->open_seen = 0;
+		c->base_of = s;
 		c->base_due = outer;
 	}
 	find_unwritten(c, &l);
@@ -119,6 +121,19 @@ void pb_event_lost(struct pb_cursor *c, struct pb_event *ev, uint64_t count)
 	c->lost_seen += count;
 	c->lost_due = 0;
 	c->gap_due = false;
+}
+
+/* Called when all calls that have ended in the gap are popped. `start` is the start of the list's
+ * first call, or the time of the last record if the list is empty. */
+static void change_base(struct pb_cursor *c, uint64_t start)
+{
+	struct pb_call_stack *s = c->base_of;
+
+	if (!s)
+		return;
+	s->base = c->base_due;
+	s->base_inherited = s->base && pb_cursor_inherits(c, start);
+	c->base_of = NULL;
 }
 
 /* Handles the OPEN record at pos, or skips it if it must not be used. If the record agrees with the
@@ -147,11 +162,7 @@ static enum pb_gap attend_open(struct pb_cursor *c, struct pb_event *ev)
 		pb_event_pop(c, ev, c->last, PB_EV_GAP);
 		return PB_GAP_EVENT;
 	} else {
-		if (c->base_due) {
-			s->base = c->base_due;
-			s->base_inherited = pb_cursor_inherits(c, start);
-			c->base_due = 0;
-		}
+		change_base(c, start);
 		pb_event_set(c, ev, PB_EV_OPEN, site, start, c->last);
 		c->open_left--;
 		c->open_at++;
@@ -199,6 +210,7 @@ enum pb_gap pb_gap_attend(struct pb_cursor *c, struct pb_event *ev)
 			pb_event_pop(c, ev, c->last, PB_EV_GAP);
 			return PB_GAP_EVENT;
 		}
+		change_base(c, c->last);
 		c->gap = false;
 	}
 	if (type != PB_EXT_LOST && (c->lost_due || c->gap_due)) {

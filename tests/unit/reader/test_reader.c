@@ -420,6 +420,51 @@ static void test_exec_on_coroutine(void **state)
 			    "exit 3 2010-2040 d0\n");
 }
 
+static void list(unsigned nr, uint32_t site, uint64_t start)
+{
+	for (unsigned i = 0; i < nr; i++)
+		gen_ext1(&g, PB_EXT_OPEN, site, 0, start + i);
+	g.last = g.head.start;
+}
+
+static const char *last_lines(const char *s, unsigned nr)
+{
+	const char *at = s + strlen(s);
+
+	for (nr++; at > s && nr; at--)
+		nr -= at[-1] == '\n';
+	return nr ? s : at + 1;
+}
+
+/* A list has room for 128 of 300 calls. In the next gap, all of these calls end. */
+static void test_outer_calls_end(void **state)
+{
+	begin();
+	gen_chunk(&g, 1, 101, 5, 10000);
+	g.head.depth = 300;
+	list(PB_CHUNK_OPEN_MAX, 7, 9000);
+	gen_leaf(&g, 9, 10010, 10020);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 101, 7, 20000);
+	g.head.depth = 1;
+	list(1, 5, 8000);
+	gen_leaf(&g, 9, 20010, 20020);
+	gen_exit(&g, 5, 20030);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 101, 9, 30000);
+	g.head.depth = 300;
+	list(PB_CHUNK_OPEN_MAX, 7, 29000);
+	gen_chunk_write(&g);
+	gen_chunk(&g, 1, 101, 11, 40000);
+	gen_leaf(&g, 9, 40010, 40020);
+	finish();
+	assert_non_null(strstr(text, "leaf 9 10010-10020 d300\n"));
+	assert_non_null(strstr(text, "open 5 8000-10020 d0\n") ?:
+			strstr(text, "open 5 8000-20000 d0\n"));
+	assert_non_null(strstr(text, "leaf 9 20010-20020 d1\nexit 5 8000-20030 d0\n"));
+	assert_string_equal(last_lines(text, 1), "leaf 9 40010-40020 d0\n");
+}
+
 /* A file may have many records of the session. Only the first counts, and is cleaned once: to clean
  * it again for each record would take hours. */
 static void test_many_sessions(void **state)
@@ -521,7 +566,7 @@ int main(void)
 		cmocka_unit_test(test_leaf_open), cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
-		cmocka_unit_test(test_exec_on_coroutine),
+		cmocka_unit_test(test_exec_on_coroutine), cmocka_unit_test(test_outer_calls_end),
 		cmocka_unit_test(test_many_sessions), cmocka_unit_test(test_open_file),
 	};
 
