@@ -3,6 +3,7 @@
 #include "view/out.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,6 +106,15 @@ static void begin(struct pb_out *o)
 		start_pager(o);
 }
 
+/* Waits until the descriptor takes more output. It doesn't block if the traced program, or another
+ * process that has the same open file, has set O_NONBLOCK. */
+static bool wait_for_room(const struct pb_out *o)
+{
+	struct pollfd p = { o->fd, POLLOUT, 0 };
+
+	return poll(&p, 1, -1) > 0 || errno == EINTR;
+}
+
 void pb_out_flush(struct pb_out *o)
 {
 	size_t done = 0;
@@ -114,7 +124,7 @@ void pb_out_flush(struct pb_out *o)
 	while (done < o->used && !o->error) {
 		ssize_t n = write(o->fd, o->buf + done, o->used - done);
 
-		if (n < 0 && errno != EINTR)
+		if (n < 0 && errno != EINTR && (errno != EAGAIN || !wait_for_room(o)))
 			o->error = errno;
 		else if (n > 0)
 			done += (size_t)n;

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../test_dir.h"
@@ -261,6 +263,44 @@ static void test_missed_stack(void **state)
 	pb_data_close(d);
 }
 
+/* Reads all that comes from fd. Exits with 0 if this is `want` bytes. */
+static void read_slowly(int fd, size_t want)
+{
+	char buf[1000];
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		want -= (size_t)n;
+	_exit(want != 0);
+}
+
+/* Another process may make stdout non-blocking. All output must still be written. */
+static void test_nonblocking(void **state)
+{
+	const size_t lines = 100000;
+	int p[2], status;
+	pid_t pid;
+
+	assert_int_equal(pipe2(p, O_NONBLOCK), 0);
+	pid = fork();
+	if (!pid) {
+		close(p[1]);
+		fcntl(p[0], F_SETFL, 0);
+		read_slowly(p[0], lines * 10);
+	}
+	close(p[0]);
+	out.fd = p[1];
+	out.begun = true;
+	for (size_t i = 0; i < lines; i++)
+		pb_out_str(&out, "123456789\n");
+	pb_out_flush(&out);
+	close(p[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(out.error, 0);
+	assert_int_equal(status, 0);
+	out.fd = -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_claimed_functions),
 		cmocka_unit_test(test_missed_stack), cmocka_unit_test(test_tree_grows),
+		cmocka_unit_test(test_nonblocking),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
