@@ -21,6 +21,7 @@
 #include "module/module.h"
 #include "module/needed.h"
 #include "module/elf/runtimes.h"
+#include "view/out.h"
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV };
 
@@ -33,6 +34,7 @@ struct list {
 	enum pb_demangle demangle;
 	struct pb_module_options module;
 	/* the state of the listing */
+	struct pb_out *out;
 	bool first;		/* no JSON object has been printed yet */
 	int status;
 	uint64_t count[PB_NR_REFUSED], count_in[PB_NR_INEXIT];
@@ -58,40 +60,9 @@ static const char *const kinds[] = { "symbol", "nop", "fentry", "mcount", "xray"
 
 /* ------------------------------------------------------------------ output */
 
-static void json_string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if (c == '"' || c == '\\')
-			putchar('\\');
-		if (c < ' ')
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
-
-static void csv_string(const char *s)
-{
-	if (!s[strcspn(s, ",\"\n\r")]) {
-		fputs(s, stdout);
-		return;
-	}
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"')
-			putchar('"');
-		putchar(*s);
-	}
-	putchar('"');
-}
-
 static void json_separator(struct list *l)
 {
-	fputs(l->first ? "[\n" : ",\n", stdout);
+	pb_out_str(l->out, l->first ? "[\n" : ",\n");
 	l->first = false;
 }
 
@@ -105,34 +76,36 @@ static enum pb_inexit inexit(const struct pb_analysis *a, const struct pb_func *
 static void print_json(struct list *l, const char *module, const char *name,
 		       const struct pb_func *f, enum pb_inexit in)
 {
+	struct pb_out *o = l->out;
+
 	json_separator(l);
-	fputs("{\"name\":", stdout);
-	json_string(name);
-	fputs(",\"module\":", stdout);
-	json_string(module);
-	printf(",\"addr\":%" PRIu64 ",\"size\":%u,\"kind\":\"%s\",\"entry_only\":%s", f->addr,
-	       f->size, kinds[f->kind], in ? "true" : "false");
+	pb_out_str(o, "{\"name\":");
+	pb_out_json(o, name);
+	pb_out_str(o, ",\"module\":");
+	pb_out_json(o, module);
+	pb_out_fmt(o, ",\"addr\":%" PRIu64 ",\"size\":%u,\"kind\":\"%s\",\"entry_only\":%s",
+		   f->addr, f->size, kinds[f->kind], in ? "true" : "false");
 	if (in)
-		printf(",\"reason\":\"%s\"", inexits[in].text);
+		pb_out_fmt(o, ",\"reason\":\"%s\"", inexits[in].text);
 	if (f->refused)
-		printf(",\"refused\":\"%s\",\"reason\":\"%s\"", reasons[f->refused].name,
-		       reasons[f->refused].text);
-	putchar('}');
+		pb_out_fmt(o, ",\"refused\":\"%s\",\"reason\":\"%s\"", reasons[f->refused].name,
+			   reasons[f->refused].text);
+	pb_out_char(o, '}');
 }
 
-static void print_csv(const char *module, const char *name, const struct pb_func *f,
-		      enum pb_inexit in)
+static void print_csv(struct pb_out *o, const char *module, const char *name,
+		      const struct pb_func *f, enum pb_inexit in)
 {
-	csv_string(name);
-	putchar(',');
-	csv_string(module);
-	printf(",0x%" PRIx64 ",%u,%s,%d,%s,", f->addr, f->size, kinds[f->kind],
-	       in != PB_INEXIT_NOT, f->refused ? reasons[f->refused].name : "");
+	pb_out_csv(o, name);
+	pb_out_char(o, ',');
+	pb_out_csv(o, module);
+	pb_out_fmt(o, ",0x%" PRIx64 ",%u,%s,%d,%s,", f->addr, f->size, kinds[f->kind],
+		   in != PB_INEXIT_NOT, f->refused ? reasons[f->refused].name : "");
 	if (f->refused)
-		csv_string(reasons[f->refused].text);
+		pb_out_csv(o, reasons[f->refused].text);
 	else if (in)
-		csv_string(inexits[in].text);
-	putchar('\n');
+		pb_out_csv(o, inexits[in].text);
+	pb_out_char(o, '\n');
 }
 
 /* Prints a line as in available_filter_functions. With --libs, prints the module after the name.
@@ -140,14 +113,14 @@ static void print_csv(const char *module, const char *name, const struct pb_func
 static void print_text(const struct list *l, const char *module, const char *name,
 		       const struct pb_func *f, enum pb_inexit in)
 {
-	fputs(name, stdout);
+	pb_out_str(l->out, name);
 	if (l->libs && *module)
-		printf(" [%s]", module);
+		pb_out_fmt(l->out, " [%s]", module);
 	if (f->refused)
-		printf(": %s", reasons[f->refused].text);
+		pb_out_fmt(l->out, ": %s", reasons[f->refused].text);
 	else if (l->entry_only)
-		printf(": %s", inexits[in].text);
-	putchar('\n');
+		pb_out_fmt(l->out, ": %s", inexits[in].text);
+	pb_out_char(l->out, '\n');
 }
 
 static void print_func(struct list *l, const char *module, const char *name,
@@ -168,7 +141,7 @@ static void print_func(struct list *l, const char *module, const char *name,
 		print_json(l, module, name, f, in);
 		break;
 	case FORMAT_CSV:
-		print_csv(module, name, f, in);
+		print_csv(l->out, module, name, f, in);
 		break;
 	}
 	free(pretty);
@@ -178,17 +151,17 @@ static void print_total_line(struct list *l, const char *name, const char *text,
 {
 	switch (l->format) {
 	case FORMAT_TEXT:
-		printf("%8" PRIu64 "  %s\n", n, text);
+		pb_out_fmt(l->out, "%8" PRIu64 "  %s\n", n, text);
 		break;
 	case FORMAT_JSON:
 		json_separator(l);
-		printf("{\"refused\":\"%s\",\"reason\":\"%s\",\"count\":%" PRIu64 "}", name, text,
-		       n);
+		pb_out_fmt(l->out, "{\"refused\":\"%s\",\"reason\":\"%s\",\"count\":%" PRIu64 "}",
+			   name, text, n);
 		break;
 	case FORMAT_CSV:
-		printf("%s,", name);
-		csv_string(text);
-		printf(",%" PRIu64 "\n", n);
+		pb_out_fmt(l->out, "%s,", name);
+		pb_out_csv(l->out, text);
+		pb_out_fmt(l->out, ",%" PRIu64 "\n", n);
 		break;
 	}
 }
@@ -208,7 +181,8 @@ static void print_runtimes(struct list *l)
 		if (!(l->runtimes >> i & 1))
 			continue;
 		if (l->format == FORMAT_TEXT)
-			printf("%s: %s\n", pb_runtime_name(i), pb_runtime_policy(i));
+			pb_out_fmt(l->out, "%s: %s\n", pb_runtime_name(i),
+				   pb_runtime_policy(i));
 		else
 			print_total_line(l, pb_runtime_name(i), pb_runtime_policy(i), 1);
 	}
@@ -245,8 +219,14 @@ static void print_totals(struct list *l)
 static void list_analysis(struct list *l, const struct pb_analysis *a)
 {
 	const struct pb_func *f = pb_analysis_funcs(a);
-	const char *module = pb_analysis_string(a, a->soname);
+	/* this may be the name of a file, which may have any characters */
+	char *module = strdup(pb_analysis_string(a, a->soname));
 
+	if (!module) {
+		l->status = pb_error("list", "out of memory");
+		return;
+	}
+	pb_text_clean(module, '?', 0);
 	l->runtimes |= a->runtimes;
 	l->unknown_kib += a->unknown_kib;
 	for (uint32_t i = 0; i < a->nr_funcs; i++) {
@@ -258,6 +238,7 @@ static void list_analysis(struct list *l, const struct pb_analysis *a)
 		    (l->entry_only ? in : l->refused == (f[i].refused != PB_REFUSED_NOT)))
 			print_func(l, module, pb_func_name(a, &f[i]), &f[i], in);
 	}
+	free(module);
 }
 
 static void list_file(void *arg, const char *path)
@@ -395,25 +376,29 @@ static const struct argp argp = {
 static int list_run(int argc, char **argv)
 {
 	static const struct pb_needed_ops ops = { list_file, missing };
+	static struct pb_out out;
 	struct list l = { .first = true, .demangle = PB_DEMANGLE_NO,
-		.module.flags = PB_MODULE_RETURNS };
+		.module.flags = PB_MODULE_RETURNS, .out = &out };
 	char found[PATH_MAX];
 	const char *path;
+	int ret;
 
 	if (argp_parse(&argp, argc, argv, 0, NULL, &l))
 		return 2;
 	path = find_program(l.file, found);
+	pb_out_open(&out, "list", false);
 	if (l.format == FORMAT_CSV)
-		puts(l.total ? "refused,reason,count" :
-		     "name,module,addr,size,kind,entry_only,refused,reason");
+		pb_out_str(&out, l.total ? "refused,reason,count\n" :
+			   "name,module,addr,size,kind,entry_only,refused,reason\n");
 	list_file(&l, path);
 	if (l.libs && !l.status)
 		pb_module_needed(path, &ops, &l);
 	if (l.total && !(l.status && !l.count[PB_REFUSED_NOT]))
 		print_totals(&l);
 	if (l.format == FORMAT_JSON)
-		fputs(l.first ? "[]\n" : "\n]\n", stdout);
-	return l.status;
+		pb_out_str(&out, l.first ? "[]\n" : "\n]\n");
+	ret = pb_out_close(&out);
+	return ret ? pb_error("list", "can't write the output: %s", strerror(-ret)) : l.status;
 }
 
 const struct pb_command pb_command_list = {
