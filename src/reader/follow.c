@@ -162,9 +162,16 @@ ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial)
 	       (ssize_t)f->by_serial[at].index : -1;
 }
 
-bool pb_follow_is_dead(const struct pb_follow *f, size_t n)
+uint64_t pb_follow_alive_until(const struct pb_follow *f, size_t n, uint64_t now)
 {
-	return f->followers[n].dead;
+	const struct follower *w = &f->followers[n];
+	uint64_t latest = f->stream.cursors[n].latest;
+
+	if (w->dead)
+		return latest;
+	if (w->round == f->round || w->held)
+		return now;
+	return w->alive > latest ? w->alive : latest;
 }
 
 /* Returns the index of the chunk's thread, or -ENOMEM. */
@@ -189,6 +196,17 @@ static void drop_refs(struct follower *w, struct pb_cursor *c)
 	w->ready -= used;
 	c->nr_refs -= used;
 	c->next_chunk -= used;
+}
+
+/* Called for a thread's chunk in the file `chunks`. A thread hands over its chunk as FULL. If the
+ * chunk has another state, the drain took it from the thread, because the thread is dead or the
+ * recording ends. */
+static void note_state(const struct pb_follow *f, struct follower *w, uint32_t state)
+{
+	if (state == PB_CHUNK_FULL)
+		return;
+	w->dead |= !f->ended;
+	w->held |= f->ended;
 }
 
 /* Adds a chunk. If there is a reference to an older copy of the chunk, the new reference replaces
@@ -220,7 +238,8 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 		if (open)
 			ref.offset |= w->refs[at].offset & PB_CHUNK_REF_LEFT;
 		w->refs[at] = ref;
-		w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
+		if (!open)
+			note_state(f, w, h->state);
 		if (current)
 			pb_cursor_extend(c, &ref, open && !(ref.offset & PB_CHUNK_REF_LEFT));
 		if (left && ref.used > read)
@@ -241,7 +260,8 @@ static int add_ref(struct pb_follow *f, const struct pb_chunk *h, struct pb_chun
 	memmove(w->refs + at + 1, w->refs + at, (w->nr - at) * sizeof(ref));
 	w->refs[at] = ref;
 	w->nr++;
-	w->dead |= !open && !f->ended && h->state != PB_CHUNK_FULL;
+	if (!open)
+		note_state(f, w, h->state);
 	c->refs = w->refs;
 	return 0;
 }
@@ -291,6 +311,7 @@ static int scan_open(struct pb_follow *f, const struct pb_open_chunks *o)
 		if (w->round != f->round || w->open.head.seq <= s->head.seq)
 			w->open = *s;
 		w->round = f->round;
+		w->alive = o->clock;
 		/* The list at a chunk's start may name a call whose ENTRY comes right after the
 		 * list. So don't read the chunk before it has a record after the list. */
 		if (s->head.used > s->listed)

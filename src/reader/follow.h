@@ -57,8 +57,11 @@ bool pb_follow_modules(const struct pb_follow *f);
 bool pb_follow_is_traced(const struct pb_follow *f);
 /* Returns the index in the stream's cursors of the thread with this serial, or -1. */
 ssize_t pb_follow_index(const struct pb_follow *f, uint32_t serial);
-/* True if the thread of the n-th cursor has ended, with or without the ends of its calls. */
-bool pb_follow_is_dead(const struct pb_follow *f, size_t n);
+/* Returns the time up to which the thread of the n-th cursor has certainly lived, or `now` if it
+ * still holds a chunk, or held one when the recording ended. A thread without a chunk may have
+ * ended, or may have left its program by exec, without the ends of its calls. The time of its last
+ * record is known, and the last round that found its chunk. */
+uint64_t pb_follow_alive_until(const struct pb_follow *f, size_t n, uint64_t now);
 /* Finds the call that the thread of the n-th cursor is in, if the data has no record of this call
  * yet: the call has made no traced call and has not ended. False if there is no such call. */
 bool pb_follow_leaf(const struct pb_follow *f, size_t n, uint32_t *site, uint64_t *start);

@@ -26,7 +26,10 @@ struct follower {
 					 * chunk */
 	uint64_t wait_passes;		/* the wait doesn't end before the drain has made this many
 					 * passes in all */
+	bool held;			/* the thread held its last chunk when the recording
+					 * ended */
 	uint64_t round;			/* the last round that found an open chunk of the thread */
+	uint64_t alive;			/* the time of that round */
 	struct pb_open_chunk open;	/* the newest open chunk in that round */
 };
 

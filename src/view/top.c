@@ -232,8 +232,7 @@ static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack
 	if (start < pb_top_thread(t, (size_t)n)->from)
 		start = pb_top_thread(t, (size_t)n)->from;
 	/* if the thread has ended, its calls ended with it */
-	if (pb_follow_is_dead(f, (size_t)n))
-		now = c->latest;
+	now = pb_follow_alive_until(f, (size_t)n, now);
 	inner = leaf ? run_time(start, now) : 0;
 	for (uint32_t i = 0; i < s->depth; i++) {
 		const struct pb_open_call *call = &s->calls[i];

@@ -20,6 +20,7 @@
 #include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "reader/drain.h"
+#include "reader/open_chunks.h"
 #include "view/top_priv.h"
 
 #define SITES	8
@@ -346,12 +347,82 @@ static void test_long_calls(void **state)
 	compare(now, 0.03);
 }
 
+/* --- threads that are gone, and stacks that move ------------------------------- */
+
+/* Returns the total time of the function 1 in the group's table, in ns. */
+static uint64_t total_of(const struct pb_top *top, size_t group)
+{
+	const struct pb_report *r;
+
+	if (group >= top->nr_groups)
+		return 0;
+	r = &top->groups[group]->report;
+	for (size_t i = 0; i < r->nr; i++)
+		if (!strcmp(r->rows[i].name, "site:1") || !strcmp(r->rows[i].name, "one"))
+			return r->rows[i].total;
+	return 0;
+}
+
+/* Makes a table of the time up to `now`. Returns the total time of the function 1. */
+static uint64_t next_table(struct pb_top *top, struct pb_follow *f, struct pb_open_chunks *o,
+			   uint64_t now)
+{
+	o->clock = now;
+	assert_int_equal(pb_follow_update(f, o, false), 0);
+	assert_int_equal(pb_top_round(top, f, true), 0);
+	assert_int_equal(pb_top_compute(top, f, now, false), 0);
+	return total_of(top, 0);
+}
+
+/* A thread ends or leaves its image in a call, and hands over its chunk as FULL. From then on, the
+ * call takes no time. If the thread has a chunk again, its time counts once. */
+static void test_gone(void **state)
+{
+	char err[5000];
+	struct pb_out out = { .fd = -1 };
+	struct pb_top top = { .out = &out, .sample = { .share = 1 } };
+	struct pb_drain drain = { .bytes = sizeof(struct pb_data_header) };
+	struct pb_open_chunk slot = { 0 };
+	struct pb_open_chunks o = { .drain = &drain };
+	const uint64_t s = GEN_START;
+	struct pb_follow *f;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+	assert_non_null(f);
+	next_table(&top, f, &o, s + 1000);
+	gen_chunk(&g, 1, 101, 0, s + 2000);
+	gen_entry(&g, 1, s + 2000);
+	gen_leaf(&g, 2, s + 3000, s + 4000);
+	drain.bytes += sizeof(g.head) + g.nr * 8;
+	gen_chunk_write(&g);
+	assert_int_equal(next_table(&top, f, &o, s + 10000), 2000);
+	assert_int_equal(next_table(&top, f, &o, s + 20000), 0);
+	assert_int_equal(next_table(&top, f, &o, s + 30000), 0);
+	/* it was only without a chunk for a time */
+	gen_chunk(&g, 1, 101, 1, s + 35000);
+	slot.head = g.head;
+	slot.latest = slot.last = s + 35000;
+	o.slots = &slot;
+	o.nr_slots = 1;
+	assert_int_equal(next_table(&top, f, &o, s + 40000), 36000);
+	assert_int_equal(next_table(&top, f, &o, s + 50000), 10000);
+	o.nr_slots = 0;
+	assert_int_equal(next_table(&top, f, &o, s + 60000), 0);
+	o.nr_slots = 1;
+	assert_int_equal(next_table(&top, f, &o, s + 70000), 20000);
+	pb_top_free(&top);
+	pb_follow_close(f);
+	gen_close(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_busy), cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_sleeper),
 		cmocka_unit_test(test_deep), cmocka_unit_test(test_long_calls),
+		cmocka_unit_test(test_gone),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
