@@ -25,6 +25,8 @@ struct namer {
 	struct record_ring ring;
 	struct record_names names;
 	bool further;			/* other pid namespaces were searched */
+	uint32_t pid;			/* the last process that thread_ended() was called for */
+	bool here;			/* that process is in the pid namespace of this command */
 };
 
 static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *t,
@@ -42,6 +44,18 @@ static void thread_name(void *arg, uint32_t index, const struct pb_ring_thread *
 		n->further = true;
 	}
 	record_names_get(&n->names, t->pid, t->tid, NULL, comm);
+}
+
+static bool thread_ended(void *arg, uint32_t pid, uint32_t tid)
+{
+	struct namer *n = arg;
+	char path[64];
+
+	if (n->pid != pid)
+		n->here = record_proc_maps(&n->ring, (pid_t)pid) == RECORD_MAPS;
+	n->pid = pid;
+	snprintf(path, sizeof(path), "/proc/%u/task/%u", pid, tid);
+	return n->here && access(path, F_OK) && errno == ENOENT;
 }
 
 /* Checks that the ring's sizes agree with each other and with the size of the file. */
@@ -113,6 +127,7 @@ int cli_session_snapshot(const char *command, struct pb_control *c, enum cli_sna
 		return pb_error(command, "%s", err);
 	*s = (struct pb_snapshot){
 		.from = data_fd, .newest = which == CLI_SNAPSHOT_OPEN, .thread_name = thread_name,
+		.thread_ended = thread_ended,
 		.why = "patchbay snapshot asked for it",
 	};
 	if (!geometry_ok(&ring, ring_fd))

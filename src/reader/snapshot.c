@@ -302,6 +302,23 @@ static int copy_unfinished(struct writer *w)
 	return ret;
 }
 
+/* Copies the newest FULL chunk of each thread that has no open chunk, except if the thread has
+ * ended. */
+static int copy_last(struct writer *w)
+{
+	const struct pb_snapshot *s = w->s;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < w->nr_last && !ret; i++) {
+		if (!w->last[i] || w->last[i] == UINT32_MAX)
+			continue;
+		const struct pb_chunk *c = chunk(s, w->last[i] - 1);
+		if (!s->thread_ended || !s->thread_ended(s->arg, c->pid, c->tid))
+			ret = take(w, w->last[i] - 1, NULL);
+	}
+	return ret;
+}
+
 static int copy_chunks(struct writer *w)
 {
 	int ret = 0;
@@ -310,9 +327,8 @@ static int copy_chunks(struct writer *w)
 		ret = copy_round(w);
 	if (!ret)
 		ret = copy_unfinished(w);
-	for (uint32_t i = 0; i < w->nr_last && !ret; i++)
-		if (w->last[i] && w->last[i] != UINT32_MAX)
-			ret = take(w, w->last[i] - 1, NULL);
+	if (!ret)
+		ret = copy_last(w);
 	return ret ? ret : flush(w);
 }
 

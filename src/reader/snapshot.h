@@ -31,6 +31,9 @@ struct pb_snapshot {
 	 * known, *comm stays "". */
 	void (*thread_name)(void *arg, uint32_t index, const struct pb_ring_thread *t,
 			    char comm[PB_SNAPSHOT_COMM]);
+	/* NULL, or a callback for `newest`: true if the thread is known to have ended. Such a
+	 * thread may still have a FULL chunk with open calls; the chunk isn't copied. */
+	bool (*thread_ended)(void *arg, uint32_t pid, uint32_t tid);
 	void *arg;
 	const char *why;		/* why the snapshot was taken, for `info' */
 

@@ -81,6 +81,18 @@ static void open_stack(const struct pb_view *v, const struct pb_call_stack *s,
 		pb_out_fmt(v->out, "%s  (%u more)\n", style->prefix, s->base);
 }
 
+/* Returns whether the stack's process has executed another program since the stack was used. Image
+ * numbers grow with each exec. */
+static bool was_replaced(const struct pb_view *v, const struct pb_call_stack *s)
+{
+	const struct pb_data *d = v->data;
+
+	for (size_t i = d->nr_images; s->image && i-- > s->image + 1;)
+		if (d->images[i].pid == s->pid)
+			return true;
+	return false;
+}
+
 static bool print_stacks(const struct pb_view *v, struct pb_stream *stream,
 			 const struct style *style)
 {
@@ -88,7 +100,7 @@ static bool print_stacks(const struct pb_view *v, struct pb_stream *stream,
 	bool any = false;
 
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
-		if (!any_wanted(v, s))
+		if (!any_wanted(v, s) || (style->now && was_replaced(v, s)))
 			continue;
 		open_stack(v, s, style);
 		any = true;
