@@ -33,6 +33,8 @@ static inline bool pb_open_call_counts(const struct pb_open_call *call)
 	return !call->aux && !call->elsewhere;
 }
 
+struct pb_sums;
+
 struct pb_call_stack {
 	struct pb_open_call *calls;
 	uint32_t depth, room;
@@ -41,8 +43,9 @@ struct pb_call_stack {
 	bool base_inherited;	/* the calls in `base` began in the process that forked this one */
 	uint32_t user;		/* for the view (graph_text.c: the index of the first call whose
 				 * entry is not shown yet) */
-	uint32_t counted;	/* for the view (report.c: the index of the first call that it
+	uint32_t counted;	/* for the view (sums.c: the index of the first call that it
 				 * counts) */
+	struct pb_sums *sums;	/* for the view (sums.c: the sums whose current stack this is) */
 	uint32_t shift;		/* for the view (select.h: a number that is added to the depth of
 				 * the stack's calls) */
 	uint32_t inherited;	/* for the view (select.h: the selection that the thread brought

@@ -12,6 +12,11 @@
  * every event switches to another deep stack, these updates cost too much. In that case `last` is
  * set only for the stack's innermost calls: those from index `stack->counted` on.
  *
+ * There may be several sums (top.h), and a stack may move from thread to thread. A stack is the
+ * current stack of at most one of the sums: those of its last event (`stack->sums`). When an event
+ * on the stack belongs to other sums, `last` is cleared in the former sums, which then have no
+ * current stack.
+ *
  * If a child inherits a call by fork, the call is counted in the parent. In the child, the call's
  * time begins at the fork (`call->aux`).
  *
@@ -43,18 +48,30 @@ static inline void make_last(struct pb_sums *m, struct pb_call_stack *s, uint32_
 	sum->last = index + 1;
 }
 
-/* Makes `to` the current stack. The event has already changed `to`. `depth` is the depth that `to`
- * had before the event. */
-static void change_stack(struct pb_sums *m, struct pb_call_stack *to, uint32_t depth)
+/* Clears `last` for the calls on the current stack, whose depth is `depth`. The sums then have no
+ * current stack. */
+static void leave_stack(struct pb_sums *m, uint32_t depth)
 {
 	struct pb_call_stack *from = m->stack;
 
-	if (from) {
-		for (uint32_t i = from->counted; i < from->depth; i++)
-			m->sums[from->calls[i].view].last = 0;
-		m->budget -= from->depth - from->counted;
-	}
+	for (uint32_t i = from->counted; i < depth; i++)
+		m->sums[from->calls[i].view].last = 0;
+	if (from->counted < depth)
+		m->budget -= depth - from->counted;
+	from->sums = NULL;
+	m->stack = NULL;
+}
+
+/* Makes `to` the current stack. The event has already changed `to`. `depth` is the depth that `to`
+ * had before the event. If the event has popped a call, the call is still in to->calls. */
+static void change_stack(struct pb_sums *m, struct pb_call_stack *to, uint32_t depth)
+{
+	if (m->stack)
+		leave_stack(m, m->stack->depth);
+	if (to->sums)
+		leave_stack(to->sums, depth);
 	m->stack = to;
+	to->sums = m;
 	to->counted = 0;
 	if (m->budget < depth && depth > SHORT_DEPTH)
 		to->counted = depth - SHORT_DEPTH;

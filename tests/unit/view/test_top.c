@@ -416,13 +416,67 @@ static void test_gone(void **state)
 	gen_close(&g);
 }
 
+static void on_stack(uint32_t serial, uint64_t seq, uint64_t start)
+{
+	gen_chunk(&g, serial, 100 + serial, seq, start);
+	g.head.stack = 100ull << 24 | 1;
+}
+
+/* Two threads use one stack in turn. Each pops calls of a recursive function that the other has
+ * pushed. */
+static void test_moving_stack(void **state)
+{
+	char err[5000];
+	struct pb_out out = { .fd = -1 };
+	struct pb_top top = { .out = &out, .threads = true, .sample = { .share = 1 } };
+	static const char *const names[] = { "one", "two", "three" };
+	const uint64_t s = GEN_START;
+	struct pb_follow *f;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_image(&g, 1, 100, "/bin/program");
+	gen_module(&g, 1, 1, 100, 1, 0x400000, names, 3);
+	on_stack(1, 0, s);
+	gen_entry(&g, 1, s + 1000);
+	gen_entry(&g, 1, s + 2000);
+	gen_chunk_write(&g);
+	on_stack(2, 0, s + 5000);
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, s + 1000);
+	gen_ext1(&g, PB_EXT_OPEN, 1, 0, s + 2000);
+	g.head.depth = 2;
+	g.last = s + 5000;
+	gen_exit(&g, 1, s + 6000);
+	gen_exit(&g, 1, s + 7000);
+	gen_chunk_write(&g);
+	on_stack(1, 1, s + 10000);
+	gen_entry(&g, 1, s + 11000);
+	gen_exit(&g, 1, s + 12000);
+	gen_entry(&g, 2, s + 13000);
+	gen_entry(&g, 3, s + 14000);
+	gen_leaf(&g, 1, s + 15000, s + 16000);
+	gen_exit(&g, 3, s + 17000);
+	gen_exit(&g, 2, s + 18000);
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 40);
+	f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+	assert_non_null(f);
+	assert_int_equal(pb_follow_update(f, NULL, true), 0);
+	assert_int_equal(pb_top_round(&top, f, true), 0);
+	assert_int_equal(pb_top_compute(&top, f, s + 20000, true), 0);
+	/* two ticks are one ns */
+	assert_int_equal(total_of(&top, 0), 1000);
+	assert_int_equal(total_of(&top, 1), 3000);
+	pb_top_free(&top);
+	pb_follow_close(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_busy), cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_sleeper),
 		cmocka_unit_test(test_deep), cmocka_unit_test(test_long_calls),
-		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_gone), cmocka_unit_test(test_moving_stack),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
