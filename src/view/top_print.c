@@ -10,12 +10,15 @@
 #include "view/screen.h"
 #include "view/top_priv.h"
 
-#define NAME_COLUMN 38		/* where the functions' names begin */
+#define LINE_MAX_BYTES	2048	/* a line of a terminal is cut to less than this */
+#define NAME_MAX_BYTES	1024	/* and a name in it */
 
 struct page {
 	struct pb_top *t;
 	unsigned lines, columns;	/* the terminal's size; 0 lines: no limit */
 	unsigned used;			/* number of lines that were printed so far */
+	size_t line;			/* where the current line begins in the buffer of the
+					 * output */
 	bool all;			/* the table of the whole recording */
 };
 
@@ -24,8 +27,32 @@ static bool is_estimated(const struct page *p, const struct pb_top_group *g)
 	return p->all ? g->ever_estimated : g->estimated;
 }
 
+/* Makes room in the output's buffer for a whole line, so that end_line() can cut the line. */
+static void begin_line(struct page *p)
+{
+	struct pb_out *o = p->t->out;
+
+	if (p->lines && PB_OUT_SIZE - o->used < LINE_MAX_BYTES)
+		pb_out_flush(o);
+	p->line = o->used;
+}
+
+/* On a terminal, cuts the line to the terminal's width, but not inside of a UTF-8 character. */
+static void cut_line(struct page *p)
+{
+	struct pb_out *o = p->t->out;
+	size_t end = p->line + p->columns;
+
+	if (!p->lines || o->used <= end)
+		return;
+	while (end > p->line && (o->buf[end] & 0xc0) == 0x80)
+		end--;
+	o->used = end;
+}
+
 static void end_line(struct page *p)
 {
+	cut_line(p);
 	p->used++;
 	if (p->t->screen && p->lines)
 		pb_screen_line(p->t->out);
@@ -55,6 +82,7 @@ static void print_estimate(struct page *p, uint64_t decoded, uint64_t skipped)
 
 	if (!skipped)
 		return;
+	begin_line(p);
 	pb_out_fmt(p->t->out, "# estimated from %.*f %% of the records; a number with ~ is an "
 		   "estimate", percent < 10 ? 1 : 0, percent);
 	end_line(p);
@@ -72,6 +100,7 @@ static void print_title(struct page *p, uint64_t from, uint64_t to, const char *
 		calls += p->t->groups[i]->report.calls;
 		estimated |= is_estimated(p, p->t->groups[i]);
 	}
+	begin_line(p);
 	pb_out_fmt(o, "# %.40s: %s", p->t->name, what);
 	if (!clock->none) {
 		print_seconds(o, clock, from - p->t->begun);
@@ -91,6 +120,7 @@ static void print_title(struct page *p, uint64_t from, uint64_t to, const char *
 	end_line(p);
 	print_estimate(p, p->all ? s->decoded : s->decoded - p->t->decoded,
 		       p->all ? s->skipped : s->skipped - p->t->skipped);
+	begin_line(p);
 	pb_out_str(o, pb_data_has_times(p->t->view.data) ?
 		   "  Total time   Self time       Calls  Function" : "       Calls  Function");
 	end_line(p);
@@ -113,14 +143,15 @@ static void print_row(struct page *p, const struct pb_report_row *row, const cha
 	size_t len = strlen(name);
 	char calls[32];
 
+	begin_line(p);
 	if (pb_data_has_times(p->t->view.data)) {
 		print_time(o, row->total, mark);
 		print_time(o, row->self, mark);
 	}
 	snprintf(calls, sizeof(calls), "%s%llu", mark, (unsigned long long)row->calls);
 	pb_out_fmt(o, " %11s  ", calls);
-	if (p->lines && len + NAME_COLUMN > p->columns)
-		len = p->columns > NAME_COLUMN ? p->columns - NAME_COLUMN : 0;
+	if (p->lines && len > NAME_MAX_BYTES)
+		len = NAME_MAX_BYTES;
 	pb_out_mem(o, name, len);
 	end_line(p);
 }
@@ -139,6 +170,7 @@ static void print_group(struct page *p, const struct pb_top_group *g, unsigned s
 	if (f)
 		pb_distinct_array(&distinct, p->t->view.data, f, nr);
 	if (g->thread && nr && fits(p)) {
+		begin_line(p);
 		pb_out_fmt(p->t->out, "# thread %u, %s: ", g->thread->tid,
 			   pb_view_comm(g->thread));
 		pb_out_str(p->t->out, mark);
