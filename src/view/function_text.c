@@ -68,6 +68,8 @@ void pb_function_text_event(const struct pb_view *v, const struct pb_event *ev)
 			print_line(v, ev);
 		break;
 	case PB_EV_LOST:
+		if (!pb_view_in_range(v, ev->time))
+			break;
 		if (ev->value)
 			pb_out_fmt(v->out, "TID:%u [LOST %llu EVENTS]\n", ev->tid,
 				   (unsigned long long)ev->value);

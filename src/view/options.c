@@ -223,11 +223,16 @@ int pb_view_parse_time(const char *text, uint64_t *ns)
 static void set_range(struct pb_view *v, const struct pb_view_options *o)
 {
 	const struct pb_clock *clock = &v->data->clock;
+	uint64_t end;
 
 	if (o->from_ns)
 		v->from = pb_clock_ticks(clock, o->from_ns);
-	if (o->to_ns != UINT64_MAX)
-		v->to = pb_clock_ticks(clock, o->to_ns + 1) - 1;
+	if (o->to_ns == UINT64_MAX)
+		return;
+	end = pb_clock_ticks(clock, o->to_ns + 1);
+	v->to = end ? end - 1 : 0;
+	if (!end)			/* the range ends before the clock's first tick */
+		v->from = UINT64_MAX;
 }
 
 static int fail(const struct pb_view_options *o, const char *fmt, ...)

@@ -41,6 +41,9 @@ check replay-depth basic replay -D 2
 check replay-filter basic replay -F work -N parse
 check replay-filter-cpp basic replay -F 'ns::pair<int>::first'
 check replay-range basic replay --range 1us~25us
+check replay-function-range function replay --range 100s~100.000003
+check replay-range-before function replay --range '~1s'
+check report-range-before.csv function report --range '~1s' --format=csv
 check replay-tid threads replay --tid 101
 check replay-stacks-filter stacks replay -F work -N '*::write_fmt'
 check replay-stacks-depth stacks replay -D 3
