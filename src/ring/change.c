@@ -449,7 +449,7 @@ static uint64_t *fill(struct pb_writer *w, struct pb_owner o, struct pb_chunk *c
 	pb_own_store(o, &c->leaf_start, 0);
 	if (c->uses)
 		pb_own_zero(o, data, (PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8);
-	put_pair(o, &c->uses, c->uses + 1, 0);
+	put_pair(o, &c->uses, c->uses + 1 ?: 1, 0);	/* 0 would mean that all words are zero */
 	put_pair(o, &c->buffer, w->buffer, w->image);
 	put_pair(o, &c->pid, w->pid, w->tid);
 	pb_own_store(o, &c->seq, number);

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "ring/ring_map.h"
 
-#define SEARCH_WORDS	1024		/* words of taken[] that one search reads: 1 GiB of
+#define SEARCH_WORDS	4096		/* words of taken[] that one search reads: 4 GiB of
 					 * chunks */
 #define PAUSES		64		/* number of pauses of a waiting thread between two
 					 * checks */
@@ -73,7 +73,8 @@ static struct pb_chunk *claim_any(struct pb_owner o, uint32_t at, uint64_t free)
 
 /* Takes the first free chunk in taken[], beginning at the word free_word. When the recorder frees a
  * chunk in a lower word, it sets free_word to that word. So the search often finds a chunk that was
- * used lately. The memory of this chunk is present, and is probably in the cache. */
+ * used lately. The memory of this chunk is present, and is probably in the cache. If the buffer is
+ * larger than one search reads, the next search goes on where this one has ended. */
 static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 {
 	struct pb_ring *ring = pb_ring_map.ring;
@@ -96,6 +97,8 @@ static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 			return c;
 		}
 	}
+	if (words > SEARCH_WORDS)
+		__atomic_store_n(&ring->free_word, (from + SEARCH_WORDS) % words, __ATOMIC_RELAXED);
 	return NULL;
 }
 

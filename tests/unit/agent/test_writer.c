@@ -26,7 +26,10 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <sys/mman.h>
 #include "ring/change.h"
+#include "ring/ring_map.h"
+#include "ring/supply.h"
 #include "test_writer_fork.h"
 #include "writer_step.h"
 
@@ -490,6 +493,52 @@ static void a_handler_interrupts_the_close(void **state)
 	may_close = false;
 }
 
+/* The number of a chunk's uses has 32 bits. */
+static void many_uses_are_counted(void **state)
+{
+	begin(true);
+	for (int i = 0; i < CHUNKS; i++)
+		chunk(i)->uses = UINT32_MAX;
+	put(SHORT);
+	assert_int_not_equal(((struct pb_chunk *)pb_chunk_of(w.pos))->uses, 0);
+}
+
+#define MANY_WORDS	(5 << 10)		/* 5 GiB of chunks */
+#define MANY_AT		(64ull << 10)
+
+static void first_words(uint64_t *taken, uint32_t nr)
+{
+	for (uint32_t i = 0; i < MANY_WORDS; i++)
+		taken[i] = i < nr ? ~0ull : 0;
+}
+
+/* All chunks of the first words are taken, and free_word leads to the first word. */
+static void all_of_a_large_buffer_is_used(void **state)
+{
+	uint32_t nr = MANY_WORDS * 64;
+	uint64_t size = MANY_AT + (uint64_t)nr * PB_CHUNK_SIZE;
+	uint8_t *many = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct pb_ring *r = (struct pb_ring *)many;
+
+	if (many == MAP_FAILED)
+		skip();
+	begin(false);
+	*r = (struct pb_ring){
+		.magic = PB_RING_MAGIC, .version = PB_RING_VERSION, .usable = nr,
+	};
+	assert_int_equal(pb_ring_attach(many, size, 8, nr, 4096, MANY_AT, PB_RING_DISCARD), 0);
+	first_words(pb_ring_map.taken, 1500);
+	assert_non_null(pb_supply_take(pb_writer_owner(&w)));
+	assert_int_equal(r->free_word, 1500);
+	/* one search doesn't reach this word, but the next one does */
+	first_words(pb_ring_map.taken, MANY_WORDS - 10);
+	r->free_word = 0;
+	assert_null(pb_supply_take(pb_writer_owner(&w)));
+	assert_non_null(pb_supply_take(pb_writer_owner(&w)));
+	munmap(many, size);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -506,6 +555,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_chunk_is_left_only_once),
 		cmocka_unit_test(unseen_handlers_write_records),
 		cmocka_unit_test(a_handler_interrupts_the_close),
+		cmocka_unit_test(many_uses_are_counted),
+		cmocka_unit_test(all_of_a_large_buffer_is_used),
 		cmocka_unit_test(a_child_goes_on),
 		cmocka_unit_test(a_child_with_its_parents_chunk_goes_on),
 	};
