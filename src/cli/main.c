@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	static char name[64];
 	const struct pb_command *c;
 
-	record_ignore_xfsz();
+	record_signals_prepare();
 	on_exit(finish_output, NULL);
 	argp_err_exit_status = 2;
 	pb_commands = commands;

@@ -12,13 +12,14 @@
 #include "recorder/start_program.h"
 #include "recorder/texts.h"
 
-static struct sigaction old_xfsz;
+static struct sigaction old_xfsz, old_chld;
 
-void record_ignore_xfsz(void)
+void record_signals_prepare(void)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, normal = { .sa_handler = SIG_DFL };
 
 	sigaction(SIGXFSZ, &ignore, &old_xfsz);
+	sigaction(SIGCHLD, &normal, &old_chld);
 }
 
 /* Runs in the child, so it makes only async-signal-safe calls. */
@@ -28,6 +29,7 @@ static void run_child(const struct record_start *s, int err_fd)
 
 	sigaction(SIGPIPE, s->pipe, NULL);
 	sigaction(SIGXFSZ, &old_xfsz, NULL);
+	sigaction(SIGCHLD, &old_chld, NULL);
 	sigprocmask(SIG_SETMASK, s->mask, NULL);
 	execve(s->path, s->argv, s->env);
 	e = errno;

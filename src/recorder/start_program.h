@@ -12,10 +12,13 @@ struct record_start {
 	const sigset_t *mask;
 	const struct sigaction *pipe;	/* for SIGPIPE */
 };
-/* Makes writes beyond the limit of file sizes (ulimit -f) fail with EFBIG, where the signal SIGXFSZ
- * would kill this process without a message. The started program gets the former action. To be
- * called once, when the process starts. */
-void record_ignore_xfsz(void);
+/* Sets the actions of two signals that this process may have inherited:
+ * - SIGXFSZ is ignored. So writes beyond the limit of file sizes (ulimit -f) fail with EFBIG. The
+ *   signal would kill this process without a message.
+ * - SIGCHLD gets its default action. If SIGCHLD were ignored, the kernel would reap children, and
+ *   waitpid() would never return them.
+ * The started program gets the former actions. To be called once, when the process starts. */
+void record_signals_prepare(void);
 /* Returns 0, or the exit status after an error line. */
 int record_start_program(const struct record_start *s, pid_t *pid);
 /* The signals that the recorder reads from a descriptor while it runs. */
