@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes the files of a data directory, and renames an existing data directory. */
+/*
+ * Makes the files of a data directory, and renames an existing data directory.
+ *
+ * The writer of a data directory holds a lock (flock) on it until the directory is complete. A
+ * directory is renamed or removed only by a process that holds its lock. So a second recording with
+ * the same name is refused. The kernel drops the lock when the writer dies.
+ */
 #include "reader/datadir_writer.h"
 
 #include <dirent.h>
@@ -9,6 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -68,25 +75,49 @@ static int remove_modules(int dir_fd)
 	return 0;
 }
 
+/* Locks a directory without waiting. Returns 0, or -EBUSY if another process writes to it. Some
+ * file systems have no locks; there, no directory counts as being written to. */
+static int lock(int dir_fd)
+{
+	return flock(dir_fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
+/* True if the path leads to the open directory. */
+static bool is_same(const char *dir, int dir_fd)
+{
+	struct stat st, own;
+
+	return !lstat(dir, &st) && !fstat(dir_fd, &own) && st.st_dev == own.st_dev &&
+	       st.st_ino == own.st_ino;
+}
+
+/* Removes a directory whose lock the caller holds. */
+static int remove_locked(const char *dir, int dir_fd)
+{
+	/* remove_modules() needs one more descriptor, so it is called first: if it fails, nothing
+	 * was removed */
+	int ret = remove_modules(dir_fd);
+
+	if (ret)
+		return ret;
+	unlinkat(dir_fd, "chunks", 0);
+	unlinkat(dir_fd, "open", 0);
+	unlinkat(dir_fd, "meta", 0);
+	return rmdir(dir) ? -errno : 0;
+}
+
 int pb_datadir_remove(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int ret;
 
 	if (fd < 0)	/* an empty directory can be removed even if it can't be opened */
 		return errno == ENOENT || rmdir(dir) ? -errno : 0;
-	/* remove_modules() needs one more descriptor, so it is called first: if it fails, nothing
-	 * was removed */
-	int ret = remove_modules(fd);
-
-	if (!ret) {
-		unlinkat(fd, "chunks", 0);
-		unlinkat(fd, "open", 0);
-		unlinkat(fd, "meta", 0);
-	}
+	ret = lock(fd);
+	if (!ret)
+		ret = remove_locked(dir, fd);
 	close(fd);
-	if (ret)
-		return ret;
-	return rmdir(dir) ? -errno : 0;
+	return ret;
 }
 
 /* The names to which earlier recordings are renamed. */
@@ -102,6 +133,33 @@ static struct former former_names(const struct pb_datadir *w)
 	snprintf(f.old, sizeof(f.old), "%s.old", w->dir);
 	snprintf(f.older, sizeof(f.older), "%s.old~", w->dir);
 	return f;
+}
+
+static int busy(const char *dir, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "%s: a recording is being written to it; choose another name with -d",
+		 dir);
+	return -EBUSY;
+}
+
+/* Renames a directory, unless a recording is being written to it. The lock is held during the
+ * rename, so a recorder that has just made the directory can't begin to write. */
+static int rename_locked(const char *from, const char *to, char *err, size_t errlen)
+{
+	int fd = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int ret = fd < 0 ? -errno : 0;
+
+	if (ret)
+		return ret;
+	if (lock(fd)) {
+		ret = busy(from, err, errlen);
+	} else if (rename(from, to)) {
+		ret = -errno;
+		snprintf(err, errlen, "%s: can't rename it to %s: %s; choose another name with -d",
+			 from, to, strerror(-ret));
+	}
+	close(fd);
+	return ret;
 }
 
 /* Renames an existing data directory. Refuses to rename any other directory or file. */
@@ -120,14 +178,7 @@ static int move_away(const char *from, const char *to, char *err, size_t errlen)
 			 "another name with -d", from);
 		return -EEXIST;
 	}
-	if (rename(from, to)) {
-		int ret = -errno;
-
-		snprintf(err, errlen, "%s: can't rename it to %s: %s; choose another name with -d",
-			 from, to, strerror(-ret));
-		return ret;
-	}
-	return 0;
+	return rename_locked(from, to, err, errlen);
 }
 
 static void move_back(const struct pb_datadir *w)
@@ -180,10 +231,45 @@ static int create_file(int dir_fd, const char *name, uint64_t magic, int flags)
 	return fd;
 }
 
+/* Opens the directory that was just made, locks it, and makes its meta file. The meta file is made
+ * first, because it marks the directory as a data directory. Before the lock is held, another
+ * recorder may rename the directory, or make one of the same name. Then the result is -EBUSY, and
+ * nothing was made. */
+static int begin(struct pb_datadir *w, char *err, size_t errlen)
+{
+	w->dir_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (w->dir_fd < 0)
+		return -errno;
+	if (lock(w->dir_fd) || !is_same(w->dir, w->dir_fd))
+		return busy(w->dir, err, errlen);
+	w->meta_fd = create_file(w->dir_fd, "meta", PB_DATA_MAGIC_META, O_APPEND);
+	if (w->meta_fd == -EEXIST)
+		return busy(w->dir, err, errlen);
+	return w->meta_fd < 0 ? w->meta_fd : 0;
+}
+
+static int make_files(struct pb_datadir *w, char *err, size_t errlen)
+{
+	int ret = begin(w, err, errlen);
+
+	if (ret)
+		return ret;
+	w->chunks_fd = create_file(w->dir_fd, "chunks", PB_DATA_MAGIC_CHUNKS, 0);
+	if (w->chunks_fd < 0)
+		return w->chunks_fd;
+	if (mkdirat(w->dir_fd, "modules", 0777) ||
+	    (w->modules_fd = openat(w->dir_fd, "modules",
+				    O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return -errno;
+	w->chunks_size = sizeof(struct pb_data_header);
+	/* Reserve room, so that the last records can be written even on a full disk. */
+	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
+	return 0;
+}
+
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen)
 {
 	size_t len = strlen(dir);
-	bool made = false;
 	int ret;
 
 	*err = 0;
@@ -200,43 +286,21 @@ int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t err
 	memcpy(w->dir, dir, len);
 	w->dir[len] = 0;
 	ret = move_old(w, err, errlen);
-	if (ret)
-		goto fail;
-	/* Other users must not see the names of functions and the times of calls. The meta file is
-	 * made first, because it marks the directory as a data directory. */
-	if (mkdir(w->dir, 0700)) {
+	/* other users must not see the names of functions and the times of calls */
+	if (!ret && mkdir(w->dir, 0700)) {
 		ret = -errno;
-		goto fail;
+		move_back(w);
+	} else if (!ret) {
+		ret = make_files(w, err, errlen);
+		if (ret == -EBUSY)	/* the directory belongs to another recorder now */
+			pb_datadir_close(w);
+		else if (ret)
+			pb_datadir_undo(w);
 	}
-	made = true;
-	w->dir_fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ret = w->dir_fd < 0 ? -errno : create_file(w->dir_fd, "meta", PB_DATA_MAGIC_META, O_APPEND);
-	if (ret < 0)
-		goto fail;
-	w->meta_fd = ret;
-	ret = create_file(w->dir_fd, "chunks", PB_DATA_MAGIC_CHUNKS, 0);
-	if (ret < 0)
-		goto fail;
-	w->chunks_fd = ret;
-	if (mkdirat(w->dir_fd, "modules", 0777) ||
-	    (w->modules_fd = openat(w->dir_fd, "modules",
-				    O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) {
-		ret = -errno;
-		goto fail;
-	}
-	w->chunks_size = sizeof(struct pb_data_header);
-	/* Reserve room, so that the last records can be written even on a full disk. */
-	fallocate(w->meta_fd, FALLOC_FL_KEEP_SIZE, 0, META_RESERVE);
-	return 0;
-fail:
-	if (!*err)
+	if (ret && !*err)
 		snprintf(err, errlen, "%s: can't make the data directory: %s%s", w->dir,
 			 strerror(-ret), *pb_say_limit(ret) ? pb_say_limit(ret) :
 			 "; choose another name with -d");
-	if (made)
-		pb_datadir_undo(w);
-	else
-		move_back(w);
 	return ret;
 }
 
@@ -366,10 +430,10 @@ int pb_datadir_file(struct pb_datadir *w, const char *name, uint64_t magic)
 	return create_file(w->dir_fd, name, magic, 0);
 }
 
-void pb_datadir_close(struct pb_datadir *w)
+static void close_files(struct pb_datadir *w)
 {
 	struct stat st;
-	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd, &w->dir_fd };
+	int *fds[] = { &w->chunks_fd, &w->meta_fd, &w->modules_fd };
 
 	if (w->meta_fd >= 0 && !fstat(w->meta_fd, &st) && ftruncate(w->meta_fd, st.st_size)) {
 		/* harmless: the file keeps some reserved space */
@@ -379,6 +443,14 @@ void pb_datadir_close(struct pb_datadir *w)
 			close(*fds[i]);
 		*fds[i] = -1;
 	}
+}
+
+void pb_datadir_close(struct pb_datadir *w)
+{
+	close_files(w);
+	if (w->dir_fd >= 0)
+		close(w->dir_fd);
+	w->dir_fd = -1;
 }
 
 void pb_datadir_commit(struct pb_datadir *w)
@@ -391,7 +463,16 @@ void pb_datadir_commit(struct pb_datadir *w)
 
 void pb_datadir_undo(struct pb_datadir *w)
 {
+	int ret;
+
+	close_files(w);
+	if (w->dir_fd < 0)	/* no descriptor was left to open it, so it is empty */
+		ret = rmdir(w->dir);
+	else if (is_same(w->dir, w->dir_fd))
+		ret = remove_locked(w->dir, w->dir_fd);
+	else	/* somebody has renamed it, and DIR may be another recording */
+		ret = -ESTALE;
 	pb_datadir_close(w);
-	if (!pb_datadir_remove(w->dir))
+	if (!ret)
 		move_back(w);
 }

@@ -30,8 +30,10 @@ struct pb_datadir {
 };
 
 /* Makes DIR. If a Patchbay data directory DIR exists, it is renamed to DIR.old. If DIR.old exists
- * as well, DIR.old is first renamed to DIR.old~, which is kept until pb_datadir_commit(). Returns
- * 0, or -errno with a text in err. On failure, DIR and DIR.old are as they were before. */
+ * as well, DIR.old is first renamed to DIR.old~, which is kept until pb_datadir_commit(). If a
+ * recording is being written to one of them, fails with -EBUSY. Until pb_datadir_close(), the new
+ * DIR is locked. Returns 0, or -errno with a text in err. On failure, DIR and DIR.old are as they
+ * were before. */
 int pb_datadir_open(struct pb_datadir *w, const char *dir, char *err, size_t errlen);
 /* Removes DIR.old~. Must be called once the program runs and is traced. */
 void pb_datadir_commit(struct pb_datadir *w);
@@ -59,6 +61,7 @@ void pb_datadir_close(struct pb_datadir *w);
  * this function instead of pb_datadir_commit() and pb_datadir_close(). */
 void pb_datadir_undo(struct pb_datadir *w);
 
-/* Removes a data directory. Only files of a data directory are removed. */
+/* Removes a data directory. Only files of a data directory are removed. Fails with -EBUSY if a
+ * recording is being written to it. */
 int pb_datadir_remove(const char *dir);
 #endif

@@ -77,6 +77,7 @@ static int end(void **state)
 	munmap(drain.ring, SIZE);
 	close(drain.ring_fd);
 	free(drain.discarded);
+	pb_datadir_close(&datadir);
 	return pb_datadir_remove(path);
 }
 
