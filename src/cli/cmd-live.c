@@ -17,6 +17,7 @@
 #include "base/clean_text.h"
 #include "base/sys.h"
 #include "cli/cli.h"
+#include "cli/give_up.h"
 #include "cli/record_options.h"
 #include "control/control.h"
 #include "module/demangle.h"
@@ -335,6 +336,7 @@ static bool follow_round(void *arg, const struct pb_open_chunks *o)
 {
 	struct live *l = arg;
 
+	cli_give_up_writer();
 	show_new(l, l->record.dir, o);
 	if (l->follow)
 		give_back(l, o->drain);
@@ -345,11 +347,20 @@ static bool follow_round(void *arg, const struct pb_open_chunks *o)
 	return l->copied;
 }
 
+/* The recording has ended. If the output's reader doesn't read, a further signal ends the wait. */
+static void on_end(void *arg)
+{
+	struct live *l = arg;
+
+	cli_give_up_begin(&l->out);
+}
+
 static int show_end(void *arg, const char *dir)
 {
 	struct live *l = arg;
 	int ret;
 
+	cli_give_up_writer();
 	pb_screen_close(&l->out);
 	show_new(l, dir, NULL);
 	/* the recorder could perhaps not write what it has discarded either */
@@ -361,6 +372,9 @@ static int show_end(void *arg, const char *dir)
 	else if (!l->error)
 		pb_live_text_end(&l->text, l->follow);
 	ret = pb_out_close(&l->out);
+	if (ret == -ECANCELED)
+		return pb_error(l->command, "the rest of the output is given up: a signal came "
+				"while its reader didn't read");
 	if (ret)
 		return pb_error(l->command, "can't write the output: %s", strerror(-ret));
 	return l->error;
@@ -427,8 +441,10 @@ static int run(int argc, char **argv, bool top)
 		prepare_top(&l);
 	l.record.round = follow_round;
 	l.record.round_arg = &l;
+	l.record.on_end = on_end;
 	if (!ret)
 		ret = record_temporary(&l.record, l.command, show_end, &l);
+	cli_give_up_end();
 	pb_screen_close(&l.out);
 	pb_live_text_free(&l.text);
 	pb_top_free(&l.tables);

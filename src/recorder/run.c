@@ -489,6 +489,9 @@ static int finish(struct run *r)
 {
 	int ret;
 
+	on_signal(r);	/* a signal that came before the end has no effect on what follows */
+	if (r->o->on_end)
+		r->o->on_end(r->o->round_arg);
 	record_listen_stop(&r->server);
 	record_flight_stop(r->server.flight);
 	r->server.flight = NULL;

@@ -98,6 +98,10 @@ struct record_options {
 	 * the callback returned false the last time. NULL, or overwrite mode: not called. */
 	bool (*round)(void *arg, const struct pb_open_chunks *o);
 	void *round_arg;
+	/* Called with round_arg when the recording has ended, before the rest of its data is
+	 * written; the recorder reads no more signals. NULL: not called. Context: the main
+	 * thread. */
+	void (*on_end)(void *arg);
 	_Atomic bool leave;		/* `round` sets this to end the recording; the processes run
 					 * on */
 	bool temporary;			/* the data directory is removed at the end */
