@@ -217,8 +217,8 @@ static void report_limits(struct run *r)
 		r->reported_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
 		snprintf(text, sizeof(text), r->o->pid ? "%s recorded (--max-size)" :
-			 "%s recorded (--max-size); the program continues, and further calls are "
-			 "only counted", bytes);
+			 "%s recorded (--max-size); %sfurther calls are only counted", bytes,
+			 r->out.exited ? "" : "the program continues, and ");
 		clear_progress(r);
 		record_error("%s", text);
 		pb_datadir_note(&r->datadir, text);
@@ -226,9 +226,10 @@ static void report_limits(struct run *r)
 	if (r->drain.error && !r->reported_error) {
 		r->reported_error = true;
 		clear_progress(r);
-		record_error("%s/chunks: %s; the written data is kept, and the program continues. "
-			     "With -F, -t or --overwrite, less is recorded",
-			     r->datadir.dir, strerror(-r->drain.error));
+		record_error("%s/chunks: %s; the written data is kept%s. With -F, -t or "
+			     "--overwrite, less is recorded", r->datadir.dir,
+			     strerror(-r->drain.error),
+			     r->out.exited ? "" : ", and the program continues");
 	}
 }
 
