@@ -88,7 +88,7 @@ static const struct argp attach_argp = {
 };
 
 /* The recorder calls this function when the process is attached. */
-static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
+static void attached(struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	char clean[64];
 	int null = open("/dev/null", O_RDWR);
@@ -104,10 +104,9 @@ static void attached(const struct record_options *o, const char *name, unsigned 
 	if (null > 2)
 		close(null);
 	/* If write() fails, this command was killed, so the user doesn't want the process to stay
-	 * attached. SIGTERM ends the recording in the normal way: the recorder reads the signal
-	 * from a descriptor. */
+	 * attached */
 	if (chdir("/") || write(REPORT_FD, "", 1) != 1)
-		kill(getpid(), SIGTERM);
+		o->leave = true;
 	close(REPORT_FD);
 }
 

@@ -54,7 +54,7 @@ static int let_go(const struct record_let_go *l, char *err, size_t size)
 	return ret == -ETIMEDOUT && out.called ? -EINPROGRESS : ret;
 }
 
-static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
+static void attached(struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	if (!o->quiet)
 		pb_say(NULL, "%s (%d) is attached: %u function%s can be traced; ^C ends the "

@@ -36,6 +36,7 @@
 #include "recorder/recording.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
+#include "recorder/start_program.h"
 #include "recorder/texts.h"
 
 #define SEARCHES	4		/* not counting those after which a child may leave later */
@@ -240,13 +241,13 @@ static void report(const struct leave *l, bool hurry)
 }
 
 /* Reads the signals. A signal that ends recordings ends the waits. */
-static void on_signals(struct leave *l, int signal_fd)
+static void on_signals(struct leave *l, const struct record_signals *signals)
 {
 	struct signalfd_siginfo si;
 	uint64_t end = pb_now_ns() + HURRY_NS;
 
-	while (read(signal_fd, &si, sizeof(si)) == sizeof(si)) {
-		if (si.ssi_signo == SIGCHLD || si.ssi_signo == SIGUSR1 || si.ssi_signo == SIGUSR2)
+	while (read(signals->fd, &si, sizeof(si)) == sizeof(si)) {
+		if (!record_signals_end(signals, (int)si.ssi_signo))
 			continue;
 		l->signalled = true;
 		if (end < l->limit)
@@ -254,9 +255,9 @@ static void on_signals(struct leave *l, int signal_fd)
 	}
 }
 
-static void wait_for_end(struct leave *l, int signal_fd)
+static void wait_for_end(struct leave *l, const struct record_signals *signals)
 {
-	struct pollfd fds[2] = { { l->done, POLLIN, 0 }, { signal_fd, POLLIN, 0 } };
+	struct pollfd fds[2] = { { l->done, POLLIN, 0 }, { signals->fd, POLLIN, 0 } };
 	uint64_t begin = pb_now_ns();
 	bool said = false;
 
@@ -264,7 +265,7 @@ static void wait_for_end(struct leave *l, int signal_fd)
 		if (poll(fds, 2, said ? -1 : SLOW_MS) < 0)
 			continue;
 		if (fds[1].revents)
-			on_signals(l, signal_fd);
+			on_signals(l, signals);
 		if (said || l->signalled || pb_now_ns() - begin < SLOW_MS * 1000000ull)
 			continue;
 		said = true;
@@ -273,7 +274,7 @@ static void wait_for_end(struct leave *l, int signal_fd)
 }
 
 void record_inherited_leave(const struct record_options *o, const struct record_server *server,
-			    pid_t pid, int signal_fd, bool hurry)
+			    pid_t pid, const struct record_signals *signals, bool hurry)
 {
 	struct leave l = {
 		.o = o, .server = server, .except = pid,
@@ -290,7 +291,7 @@ void record_inherited_leave(const struct record_options *o, const struct record_
 	if (l.done < 0 || pthread_create(&thread, NULL, leave_main, &l)) {
 		leave_main(&l);
 	} else {
-		wait_for_end(&l, signal_fd);
+		wait_for_end(&l, signals);
 		pthread_join(thread, NULL);
 	}
 	if (l.done >= 0)

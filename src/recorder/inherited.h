@@ -8,14 +8,15 @@
 
 struct record_options;
 struct record_server;
+struct record_signals;
 
 /* Makes the agent leave each process that still maps the ring, except the process `pid`. Closes the
  * ring (pb_drain_close_ring()). The recorder must not be needed for answers any more.
  *
  * Takes at most 20 s, for all processes together; if `hurry` is set, half a second. Reads the
- * signals from signal_fd meanwhile, and a signal that ends recordings ends the wait. (SIGCHLD is
+ * signals meanwhile, and a signal that ends recordings ends the wait. (SIGCHLD is
  * read, too, so the caller must look for dead children after this.) If processes keep the agent,
  * prints a line with their number and some of their names. */
 void record_inherited_leave(const struct record_options *o, const struct record_server *server,
-			    pid_t pid, int signal_fd, bool hurry);
+			    pid_t pid, const struct record_signals *signals, bool hurry);
 #endif

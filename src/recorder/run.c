@@ -6,7 +6,8 @@
  * Signals: the terminal sends ^C and ^\ to the program as well, so the recorder doesn't pass them
  * on. The recorder continues until the program has ended, and writes the data. A signal that
  * another process sends to the recorder is passed on to the program. If the program has ended and
- * only its children still run, or if the process was attached, ^C ends the recording.
+ * only its children still run, or if the process was attached, ^C ends the recording. A signal that
+ * the recorder was started to ignore, for example SIGHUP by nohup, ends no recording.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +96,7 @@ static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned n
 
 static int start_program(struct run *r, const struct record_target *t, char **env)
 {
-	int sig = record_signals_early();
+	int sig = record_signals_early(r->signals);
 	const struct record_start start = {
 		.path = t->path, .argv = r->o->argv, .env = env, .mask = &r->signals->before,
 		.pipe = &r->old_pipe,
@@ -125,12 +126,11 @@ static int attach(struct run *r)
 
 /* --- the loop ----------------------------------------------------------- */
 
-/* Handles a signal that the recorder gets while it records an attached process. SIGUSR1 and SIGUSR2
- * are ignored. Any other signal ends the recording. If the recording is already ending, the signal
- * ends the wait for the agent, which then detaches by itself. */
+/* Handles a signal that the recorder gets while it records an attached process. If the recording is
+ * already ending, the signal ends the wait for the agent, which then detaches by itself. */
 static void on_end(struct run *r, int sig)
 {
-	if (sig == SIGUSR1 || sig == SIGUSR2)
+	if (!record_signals_end(r->signals, sig))
 		return;
 	r->stop = r->leave;
 	r->leave = true;
@@ -165,7 +165,7 @@ static void on_signal(struct run *r)
 		} else if (r->o->pid) {
 			on_end(r, sig);
 		} else if (r->out.exited) {
-			r->stop = true;
+			r->stop |= record_signals_end(r->signals, sig);
 		} else if (si.ssi_code <= 0 && (pid_t)si.ssi_pid != r->out.pid) {
 			kill(r->out.pid, sig);
 		}
@@ -390,8 +390,7 @@ static void serve_attached(struct run *r)
 	}
 	clear_progress(r);
 	if (r->leave && r->o->let_go) {
-		record_inherited_leave(r->o, &r->server, r->out.pid, r->signals->fd,
-				       r->stop);
+		record_inherited_leave(r->o, &r->server, r->out.pid, r->signals, r->stop);
 		reap(r);
 	}
 	/* if the process is ending, its connection ends a little earlier: wait for the process */

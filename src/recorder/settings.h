@@ -107,7 +107,7 @@ struct record_options {
 	bool temporary;			/* the data directory is removed at the end */
 	/* Called when the attached process is traced. name: the process's name; sites: the number
 	 * of functions that can be traced; ns: how long the attach took. */
-	void (*on_ready)(const struct record_options *o, const char *name, unsigned sites,
+	void (*on_ready)(struct record_options *o, const char *name, unsigned sites,
 			 uint64_t ns);
 	unsigned most_snapshots;	/* how many snapshots are taken on request (flight.h); 0:
 					 * none */

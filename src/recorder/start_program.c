@@ -67,15 +67,20 @@ int record_start_program(const struct record_start *s, pid_t *pid)
 	return 126;
 }
 
+static const int ending[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+
 void record_signals_take(struct record_signals *s)
 {
+	struct sigaction act;
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGQUIT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	sigemptyset(&s->ending);
+	for (unsigned i = 0; i < pb_array_size(ending); i++) {
+		sigaddset(&set, ending[i]);
+		if (!sigaction(ending[i], NULL, &act) && act.sa_handler != SIG_IGN)
+			sigaddset(&s->ending, ending[i]);
+	}
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	sigaddset(&set, SIGCHLD);
@@ -83,16 +88,18 @@ void record_signals_take(struct record_signals *s)
 	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int record_signals_early(void)
+bool record_signals_end(const struct record_signals *s, int sig)
 {
-	static const int ending[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
-	struct sigaction act;
+	return sigismember(&s->ending, sig) == 1;
+}
+
+int record_signals_early(const struct record_signals *s)
+{
 	sigset_t pending;
 
 	sigpending(&pending);
 	for (unsigned i = 0; i < pb_array_size(ending); i++)
-		if (sigismember(&pending, ending[i]) == 1 && !sigaction(ending[i], NULL, &act) &&
-		    act.sa_handler != SIG_IGN)
+		if (sigismember(&pending, ending[i]) == 1 && record_signals_end(s, ending[i]))
 			return ending[i];
 	return 0;
 }

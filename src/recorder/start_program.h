@@ -3,6 +3,7 @@
 #ifndef PB_RECORDER_START_PROGRAM_H
 #define PB_RECORDER_START_PROGRAM_H
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct record_start {
@@ -24,14 +25,18 @@ int record_start_program(const struct record_start *s, pid_t *pid);
 /* The signals that the recorder reads from a descriptor while it runs. */
 struct record_signals {
 	sigset_t before;	/* the mask of signals before record_signals_take() */
-	int fd;
+	sigset_t ending;	/* the signals that end a recording, without those that this process
+				 * was started to ignore, for example by nohup */
+	int fd;			/* reports ignored signals, too */
 };
 
 /* Blocks the signals. From now on a signal doesn't end this process, so all that is made for the
  * recording is also removed. */
 void record_signals_take(struct record_signals *s);
+/* Returns whether the signal asks for the end of a recording. */
+bool record_signals_end(const struct record_signals *s, int sig);
 /* Returns a signal that came after record_signals_take() and asks for an end; 0: there is none.
  * Called just before the program is started: the terminal has sent such a signal to the recorder
  * alone. If the program were started nevertheless, ^C would be lost. */
-int record_signals_early(void);
+int record_signals_early(const struct record_signals *s);
 #endif

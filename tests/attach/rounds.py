@@ -137,11 +137,11 @@ class Twin(Program):
 class Recorder:
     """`record -p`, or another command, in the background, with all output on a pipe."""
 
-    def __init__(self, p, program, *options, data="data", ready=True, command="record"):
+    def __init__(self, p, program, *options, data="data", ready=True, command="record", before=()):
         self.p, self.data = p, p.path(data)
         shutil.rmtree(self.data, ignore_errors=True)
-        self.process = subprocess.Popen([pbtest.PATCHBAY, command, "-d", self.data, "-p", str(program.pid), *options],
-                                        cwd=p.dir, env=p.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([*before, pbtest.PATCHBAY, command, "-d", self.data, "-p", str(program.pid),
+                                         *options], cwd=p.dir, env=p.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, start_new_session=True)
         self.said = b""
         if ready:

@@ -78,7 +78,7 @@ static const struct argp argp = {
 
 /* The recorder calls this function when the programs are attached to the process. By now
  * record_temporary() has set o->quiet, so attach.show tells whether the user gave --quiet. */
-static void attached(const struct record_options *o, const char *name, unsigned sites, uint64_t ns)
+static void attached(struct record_options *o, const char *name, unsigned sites, uint64_t ns)
 {
 	const struct trace *t = pb_container_of(o, struct trace, record);
 
