@@ -71,13 +71,13 @@ struct pb_drain {
 	_Atomic bool full;		/* max_size reached */
 	_Atomic int error;		/* -errno of a write that failed and won't be repeated */
 	struct pb_counts counts;	/* counts of the records that were kept */
-	uint64_t discarded_calls;	/* number of calls in chunks that weren't written: max_size
-					 * was reached, a write failed, or the chunk named no
-					 * thread. Doesn't include overwritten_calls */
+	_Atomic uint64_t discarded_calls; /* number of calls in chunks that weren't written:
+					 * max_size was reached, a write failed, or the chunk named
+					 * no thread. Doesn't include overwritten_calls */
 	uint64_t overwritten_calls;	/* overwrite mode: number of calls in the oldest chunks, for
 					 * which max_size left no room */
-	uint32_t *discarded;		/* number of discarded calls of each thread; the index is
-					 * the serial minus 1 */
+	uint64_t *discarded;		/* number of discarded calls of each thread in the ring's
+					 * table; the index is the serial minus 1 */
 
 	_Atomic uint64_t done;		/* number of bytes at the start of the chunks file whose
 					 * space the reader (`patchbay live`) has given back to the

@@ -55,7 +55,7 @@ static void discard(struct pb_drain *d, const struct pb_chunk *head, const void 
 	d->discarded_calls += calls;
 	if (!head->serial || head->serial > d->geometry.nr_threads)
 		return;
-	d->discarded[head->serial - 1] += (uint32_t)calls;
+	d->discarded[head->serial - 1] += calls;
 	if (calls)
 		forget_leaf(d, head);
 }

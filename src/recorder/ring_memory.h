@@ -33,7 +33,8 @@ int record_ring_create(struct record_ring *r, uint64_t buffer, uint32_t mode);
 /* Returns row i of the ring's table of threads. The row is untrusted. */
 const struct pb_ring_thread *record_ring_thread(const struct record_ring *r, uint32_t i);
 uint32_t record_ring_nr_threads(const struct record_ring *r);
-/* Returns the number of calls that engines have counted as lost so far. */
+/* Returns the number of calls that engines have counted as lost so far. Calls that the drain
+ * discarded (pb_drain.discarded_calls) aren't among them. */
 uint64_t record_ring_lost(const struct record_ring *r);
 /* Returns the bytes of the chunks that are in use now, and PB_CHUNK_SIZE more for each time that a
  * chunk was overwritten. */

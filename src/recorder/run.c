@@ -201,7 +201,8 @@ static void show_progress(struct run *r)
 		return;
 	}
 	record_format_bytes(r->drain.bytes, bytes, sizeof(bytes));
-	record_format_number(record_ring_lost(r->server.ring), lost, sizeof(lost));
+	record_format_number(record_ring_lost(r->server.ring) + r->drain.discarded_calls, lost,
+			     sizeof(lost));
 	fprintf(stderr, "\r\033[Kpatchbay: %s, %s lost ", bytes, lost);
 	r->progress = true;
 }

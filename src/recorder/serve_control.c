@@ -195,7 +195,7 @@ static int send_status(struct record_server *s, struct record_conn *c)
 {
 	struct pb_msg_status st = {
 		.pid = (uint32_t)c->target, .since = s->since,
-		.lost = record_ring_lost(s->ring),
+		.lost = record_ring_lost(s->ring) + s->drain->discarded_calls,
 		.bytes = s->drain->bytes + record_ring_bytes(s->ring),
 	};
 

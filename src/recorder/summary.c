@@ -32,20 +32,22 @@
 #include "recorder/thread_names.h"
 
 /* Returns the number of the thread's calls that the drain thread discarded. */
-static uint32_t discarded_of(const struct record_server *s, const struct pb_drain *d,
+static uint64_t discarded_of(const struct record_server *s, const struct pb_drain *d,
 			     uint32_t serial)
 {
 	return serial <= s->ring->geometry.nr_threads ? d->discarded[serial - 1] : 0;
 }
 
-/* Writes the meta records of threads. Calls that the drain thread discarded count as lost. Open
- * calls without a record count as lost in `end`, but not in the threads' records: a coroutine's
+/* Writes the meta records of threads. Calls that the drain thread discarded count as lost. If their
+ * thread has no row in the ring's table, they count only in `end`. Open calls without a record
+ * count as lost in `end`, but not in the threads' records: a coroutine's
  * call may be late in one thread and be regained in another. */
 static void write_threads(struct record_server *s, struct pb_drain *d, struct record_threads *t,
 			  struct pb_meta_end *end)
 {
 	const volatile struct pb_ring *ring = s->ring->map;
 	uint64_t late = ring->calls_late, regained = ring->calls_regained;
+	uint64_t discarded = d->discarded_calls, named = 0;
 	uint32_t nr = record_ring_nr_threads(s->ring);
 
 	for (uint32_t i = 0; i < nr; i++) {
@@ -64,6 +66,7 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 			.serial = copy.serial, .error = (uint32_t)-d->error,
 			.calls = discarded_of(s, d, copy.serial),
 		};
+		named += gone.calls;
 		copy.lost += gone.calls;
 		end->lost += copy.lost;
 		late += copy.late;
@@ -76,6 +79,7 @@ static void write_threads(struct record_server *s, struct pb_drain *d, struct re
 			pb_datadir_meta(s->datadir, PB_META_DISCARDED, &gone, sizeof(gone), NULL,
 					0);
 	}
+	end->lost += discarded > named ? discarded - named : 0;
 	end->lost += pb_ring_open_late(late, regained);
 }
 

@@ -114,6 +114,18 @@ static void without_a_thread(void **state)
 	assert_int_equal(chunks_read(), 2);
 }
 
+/* A thread may lose more than 2^32 calls. The calls of a thread without a row count, too. */
+static void many_discarded(void **state)
+{
+	drain.full = true;
+	drain.discarded[0] = drain.discarded_calls = UINT32_MAX;
+	fill(0, 1, 8);
+	fill(1, drain.geometry.nr_threads + 1, 8);
+	assert_int_equal(pb_drain_full(&drain), 2);
+	assert_true(drain.discarded[0] == 1ull << 32 && drain.discarded_calls == (1ull << 32) + 1);
+	pb_drain_fini(&drain);
+}
+
 /* The recorder doesn't rely on a chunk's `used`. It finds the end of the data itself. */
 static void used_is_not_believed(void **state)
 {
@@ -565,6 +577,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(fails_to_start, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_thread, begin, end),
+		cmocka_unit_test_setup_teardown(many_discarded, begin, end),
 		cmocka_unit_test_setup_teardown(used_is_not_believed, begin, end),
 		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
 		cmocka_unit_test_setup_teardown(newest_remain, begin, end),
