@@ -14,12 +14,24 @@
 
 static char made[CLI_TEMPORARY];	/* a command has one temporary directory */
 
-int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
+/* Sets `dir` to an absolute path, because the recorder of `patchbay attach` changes its directory
+ * to /. Returns 0 or an errno. */
+static int choose_path(char dir[CLI_TEMPORARY])
 {
 	const char *tmp = getenv("TMPDIR");
-	bool fits = (size_t)snprintf(dir, PATH_MAX, "%s/patchbay-XXXXXX",
-				     tmp && *tmp ? tmp : "/tmp") < PATH_MAX;
-	int err = fits ? 0 : ENAMETOOLONG;
+	char cwd[PATH_MAX] = "";
+
+	tmp = tmp && *tmp ? tmp : "/tmp";
+	if (*tmp != '/' && !getcwd(cwd, sizeof(cwd)))
+		return errno;
+	return (size_t)snprintf(dir, PATH_MAX, "%s%s%s/patchbay-XXXXXX", cwd, *cwd ? "/" : "",
+				tmp) < PATH_MAX ? 0 : ENAMETOOLONG;
+}
+
+int cli_temporary_make(const char *command, char dir[CLI_TEMPORARY])
+{
+	int err = choose_path(dir);
+	bool fits = !err;
 
 	cli_tidy_begin();
 	if (fits && !mkdtemp(dir))
