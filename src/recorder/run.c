@@ -83,7 +83,8 @@ struct run {
 	bool leave;		/* all agents must detach; then the recording ends */
 	uint64_t asked;		/* when all agents were asked to detach; 0: not yet */
 	bool reported_wait;
-	uint64_t last_alive;	/* when others_live() last saw a process that maps the ring */
+	uint64_t gone_since;	/* when others_live() began to see no process that maps the ring; 0:
+				 * one maps it, or an agent is connected */
 };
 
 /* --- before the start --------------------------------------------------- */
@@ -262,11 +263,11 @@ static bool others_live(struct run *r)
 	uint64_t now = pb_now_ns();
 
 	if (record_procs_alive(r->server.ring)) {
-		r->last_alive = now;
+		r->gone_since = 0;
 		return true;
 	}
-	r->last_alive = r->last_alive ? r->last_alive : now;
-	if (now - r->last_alive < EXEC_NS &&
+	r->gone_since = r->gone_since ? r->gone_since : now;
+	if (now - r->gone_since < EXEC_NS &&
 	    record_procs_starting(r->server.session, r->server.ring))
 		return true;
 	return record_procs_alive(r->server.ring);
@@ -345,8 +346,10 @@ static bool is_over(struct run *r)
 		r->asked = r->asked ? r->asked : now;
 		record_server_detach(&r->server);
 	}
-	if (record_server_has_agent(&r->server))
+	if (record_server_has_agent(&r->server)) {
+		r->gone_since = 0;
 		return false;
+	}
 	if (!r->server.nr_images)
 		return record_running_state(r->target) == RECORD_ENDED ||
 		       now - r->injected > AGENT_NS;
