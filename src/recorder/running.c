@@ -6,6 +6,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -166,19 +169,96 @@ enum record_state record_running_state(const struct record_target *t)
 	return RECORD_RUNS_OTHER;
 }
 
+/* The path may be any text that an agent has sent. To open a device or a FIFO may have effects. So
+ * the first descriptor only names the file, and the file itself is opened when it is known to be
+ * regular. */
 int record_open_regular(const char *path)
 {
+	int name = open(path, O_PATH | O_CLOEXEC), fd = -EACCES;
+	char link[40];
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-	if (fd < 0)
+	if (name < 0)
 		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -EACCES;
+	if (!fstat(name, &st) && S_ISREG(st.st_mode)) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", name);
+		fd = open(link, O_RDONLY | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
 	}
+	close(name);
 	return fd;
 }
+
+/* --- the rights of a peer -------------------------------------------------- */
+
+static int peer_groups(int fd, gid_t **list, int *nr)
+{
+	socklen_t len = 0;
+
+	*list = NULL;
+	*nr = 0;
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len))
+		return 0;
+	if (errno != ERANGE)	/* before Linux 4.13: the peer's main group must do */
+		return errno == ENOPROTOOPT ? 0 : -errno;
+	*list = malloc(len);
+	if (!*list || getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, *list, &len))
+		return -errno;
+	*nr = (int)(len / sizeof(**list));
+	return 0;
+}
+
+/* The system calls change only this thread, unlike setgroups() of the C library. The kernel takes
+ * the capabilities that override permissions from a thread whose fsuid isn't 0. */
+static int set_rights(uid_t uid, gid_t gid, int nr, const gid_t *groups)
+{
+	if (syscall(SYS_setgroups, nr, groups))
+		return -errno;
+	setfsgid(gid);
+	setfsuid(uid);
+	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid ? 0 : -EPERM;
+}
+
+int record_rights_take(struct record_rights *r, int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	gid_t *groups;
+	int nr, ret;
+
+	r->taken = false;
+	r->groups = NULL;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return -errno;
+	if (geteuid() || !peer.uid)
+		return 0;
+	r->nr = getgroups(0, NULL);
+	r->groups = calloc((size_t)(r->nr > 0 ? r->nr : 1), sizeof(*r->groups));
+	if (!r->groups || (r->nr = getgroups(r->nr, r->groups)) < 0)
+		return -errno;
+	ret = peer_groups(fd, &groups, &nr);
+	if (!ret) {
+		/* the kernel makes a process undumpable whose fsuid changes */
+		r->dumpable = prctl(PR_GET_DUMPABLE);
+		r->taken = true;
+		ret = set_rights(peer.uid, peer.gid, nr, groups);
+	}
+	free(groups);
+	return ret;
+}
+
+void record_rights_restore(struct record_rights *r)
+{
+	if (r->taken) {
+		set_rights(geteuid(), getegid(), r->nr, r->groups);
+		prctl(PR_SET_DUMPABLE, r->dumpable);
+	}
+	free(r->groups);
+	r->groups = NULL;
+	r->taken = false;
+}
+
+/* --- files of a process ---------------------------------------------------- */
 
 int record_running_open(pid_t pid, const char *path)
 {
@@ -210,6 +290,30 @@ int record_running_open_library(const struct record_target *t, const char *path,
 		fd = record_open_regular(link);
 	}
 	return fd >= 0 ? fd : record_running_open(t->pid, path);
+}
+
+/* A process that has mapped a file has had the right to read it. */
+int record_running_open_mapped(pid_t pid, uint64_t address)
+{
+	char path[RECORD_PROC_PATH + 64], dir[RECORD_PROC_PATH], *line = NULL;
+	unsigned long long start, end;
+	size_t size = 0;
+	int fd = -ENOENT;
+
+	record_proc_path(pid, dir);
+	snprintf(path, sizeof(path), "%s/maps", dir);
+	FILE *f = fopen(path, "re");
+
+	while (f && fd == -ENOENT && getline(&line, &size, f) > 0) {
+		if (sscanf(line, "%llx-%llx", &start, &end) != 2 || start != address)
+			continue;
+		snprintf(path, sizeof(path), "%s/map_files/%llx-%llx", dir, start, end);
+		fd = record_open_regular(path);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return fd;
 }
 
 int record_running_open_exe(pid_t pid)

@@ -3,6 +3,7 @@
  * any thread. */
 #ifndef PB_RECORDER_RUNNING_H
 #define PB_RECORDER_RUNNING_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -22,8 +23,21 @@ enum record_state {
 /* Waits at most ms milliseconds for the process's end. */
 void record_running_wait(const struct record_target *t, int ms);
 enum record_state record_running_state(const struct record_target *t);
-/* Opens a regular file for reading. Returns a descriptor or -errno. */
+/* Opens a regular file for reading. Returns a descriptor or -errno. Has no effect on other files:
+ * they aren't opened. */
 int record_open_regular(const char *path);
+/* A recorder that runs as root opens files whose names it gets from agents of other users. It must
+ * not read a file for an agent that the agent may not read itself. So it opens such files with the
+ * agent's rights. */
+struct record_rights {
+	bool taken;
+	int nr, dumpable;
+	gid_t *groups;		/* this thread's own groups */
+};
+/* If this process is root, and the peer of the socket isn't, gives the calling thread the peer's
+ * rights on files. Returns 0 or -errno. In both cases, record_rights_restore() must follow. */
+int record_rights_take(struct record_rights *r, int fd);
+void record_rights_restore(struct record_rights *r);
 /* Opens a file with the path as the process sees it: in its root directory or, if the path is
  * relative, in its working directory. If the recorder may not use the process's root directory, it
  * opens the path in its own root directory. Returns a descriptor or -errno. */
@@ -34,6 +48,9 @@ int record_running_open(pid_t pid, const char *path);
  * Returns a descriptor or -errno. */
 int record_running_open_library(const struct record_target *t, const char *path,
 				const uint64_t *bias);
+/* Opens the file that the process has mapped at this address, as the mapping's start. Only root may
+ * do so. Returns a descriptor or -errno. */
+int record_running_open_mapped(pid_t pid, uint64_t address);
 /* Opens the process's executable, even if the file was deleted. */
 int record_running_open_exe(pid_t pid);
 #endif

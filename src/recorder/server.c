@@ -140,19 +140,37 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 				h->image ? 0 : o->writes.len, -1);
 }
 
-/* Opens the module's file with the path as the process sees it. For the executable, the agent sends
- * the target of its link /proc/self/exe, or "" if it couldn't read the link. If this path can't be
- * opened, /proc/PID/exe is opened. A wrong file does no harm, because the agent compares the
- * analysis with its memory. */
+/* Opens the file with the path as the process sees it, and with the process's rights. If bias is
+ * NULL, the file may also be the one with this path in the recorder's root directory. */
+static int open_path(const struct record_server *s, const struct record_conn *c, const char *path,
+		     const uint64_t *bias)
+{
+	bool attached = s->options->pid && c->pid == s->options->pid;
+	struct record_rights rights;
+	int err = record_rights_take(&rights, c->fd), fd = err;
+
+	if (!err)
+		fd = attached && bias ? record_running_open_library(s->target, path, bias) :
+		     record_running_open(c->pid, path);
+	if (!err && fd < 0 && !bias)
+		fd = record_open_regular(path);
+	record_rights_restore(&rights);
+	return fd;
+}
+
+/* Opens the module's file. For the executable, the agent sends the target of its link
+ * /proc/self/exe, or "" if it couldn't read the link. If this path can't be opened, /proc/PID/exe
+ * is opened. A process that has changed its user may not be able to open a library again, so the
+ * mapped file is opened. A wrong file does no harm, because the agent compares the analysis with
+ * its memory. */
 static int open_module(const struct record_server *s, const struct record_conn *c,
 		       const struct pb_msg_module *m, char *path, size_t size)
 {
 	char link[RECORD_PROC_PATH + 8], dir[RECORD_PROC_PATH];
-	bool attached = s->options->pid && c->pid == s->options->pid;
-	int fd = !*path ? -ENOENT :
-		 attached ? record_running_open_library(s->target, path, &m->bias) :
-		 record_running_open(c->pid, path);
+	int fd = !*path ? -ENOENT : open_path(s, c, path, &m->bias);
 
+	if (fd == -EACCES && m->bias)
+		fd = record_running_open_mapped(c->pid, m->bias);
 	if (fd < 0 && m->flags & PB_MODULE_EXE) {
 		fd = record_running_open_exe(c->pid);
 		record_proc_path(c->pid, dir);
@@ -271,7 +289,6 @@ static int on_stubs(struct record_server *s, struct record_conn *c, const char *
 {
 	struct pb_msg_stubs m;
 	struct record_module *e;
-	char full[PATH_MAX];
 	int fd, err;
 
 	if (!image_find(s, c->image) || len < sizeof(m))
@@ -280,11 +297,7 @@ static int on_stubs(struct record_server *s, struct record_conn *c, const char *
 	if (!m.module || m.module > s->modules->nr)
 		return -EPROTO;
 	e = s->modules->list[m.module - 1];
-	record_proc_path(c->pid, full);
-	snprintf(full + strlen(full), sizeof(full) - strlen(full), "/root%s", e->path);
-	fd = record_open_regular(full);
-	if (fd < 0)
-		fd = record_open_regular(e->path);
+	fd = open_path(s, c, e->path, NULL);
 	err = make_stubs(s, c, e, fd);
 	if (fd >= 0)
 		close(fd);

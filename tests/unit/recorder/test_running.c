@@ -3,17 +3,23 @@
  * executable, its libraries, and whether it has ended. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,6 +144,76 @@ static void files(void **state)
 	assert_int_equal(record_open_regular("/dev/zero"), -EACCES);
 }
 
+/* A FIFO isn't opened, although its name is looked at. */
+static void not_opened(void **state)
+{
+	char path[] = "/tmp/patchbay-test-XXXXXX", fifo[sizeof(path) + 8], event[512];
+	int events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	assert_non_null(mkdtemp(path));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", path);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_true(inotify_add_watch(events, fifo, IN_OPEN) >= 0);
+	assert_int_equal(record_open_regular(fifo), -EACCES);
+	assert_int_equal(read(events, event, sizeof(event)), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(events);
+	unlink(fifo);
+	rmdir(path);
+}
+
+/* Another user's process connects to this one. Returns this end of the connection. */
+static int other_user(int listener, const struct sockaddr_un *at, pid_t *pid)
+{
+	*pid = fork();
+	if (!*pid) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+		/* after a failure of the test, the child must end, too */
+		if (setgroups(0, NULL) || setgid(65534) || setuid(65534) ||
+		    prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+		    connect(fd, (const void *)at, sizeof(*at)))
+			_exit(1);
+		pause();
+	}
+	return accept(listener, NULL, NULL);
+}
+
+/* A recorder that runs as root reads no file for an agent that the agent may not read. */
+static void rights(void **state)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "" };
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), peer, fd;
+	int dumpable = prctl(PR_GET_DUMPABLE);
+	char secret[] = "/tmp/patchbay-test-XXXXXX";
+	struct record_rights r;
+	pid_t pid;
+
+	if (geteuid())
+		skip();
+	close(mkstemp(secret));		/* mode 0600 */
+	snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "patchbay-test-%d", (int)getpid());
+	assert_int_equal(bind(listener, (const void *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	peer = other_user(listener, &at, &pid);
+	assert_true(peer >= 0);
+	assert_int_equal(record_rights_take(&r, peer), 0);
+	assert_int_equal(record_running_open(pid, secret), -EACCES);
+	fd = record_running_open(pid, "/bin/cat");
+	assert_true(fd >= 0);
+	close(fd);
+	record_rights_restore(&r);
+	fd = record_running_open(pid, secret);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(prctl(PR_GET_DUMPABLE), dumpable);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(peer);
+	close(listener);
+	unlink(secret);
+}
+
 /* A process that is older than the recorder counts as recorded only if it was attached. Here the
  * child plays the recorder. It starts at least one clock tick after its parent, and the parent maps
  * the ring. */
@@ -171,7 +247,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines), cmocka_unit_test(libraries), cmocka_unit_test(arguments),
-		cmocka_unit_test(files), cmocka_unit_test(older),
+		cmocka_unit_test(files), cmocka_unit_test(not_opened), cmocka_unit_test(rights),
+		cmocka_unit_test(older),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
