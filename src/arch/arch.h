@@ -116,7 +116,16 @@ extern uint32_t pb_agent_tid;		/* the thread that every stop leaves running; 0: 
 extern uint32_t pb_observer_pid;	/* the recorder. If it is the program's parent, it is also
 					 * the parent of the helpers, and reaps them. 0: unknown */
 extern uint64_t pb_stop_longest_ns;
-extern const char *pb_stop_why;		/* the reason of the last -EAGAIN, as text for users */
+extern const char *pb_stop_why;		/* the reason of the last failure, as text for users */
+/* Opens the directories of /proc that stops need, for all stops that the calling thread requests.
+ * These stops then don't depend on the program's root directory and its limit of open files.
+ * Context: a thread that has a descriptor table of its own. */
+void pb_stop_keep_dirs(void);
+/* Called in a forked child, which has no such thread. */
+void pb_stop_forget_dirs(void);
+/* During a stop, a process that isn't dumpable is made dumpable. A child that is forked meanwhile
+ * inherits this. So each forked child calls this function, which undoes it. */
+void pb_dumpable_return(void);
 
 /* pc and sp of a stopped thread: the present values, or those that the return from a signal handler
  * will restore. */

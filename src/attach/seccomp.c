@@ -42,7 +42,7 @@ static const struct attach_call needed[] = {
 	CALL(recvmsg), CALL(getsockopt), CALL(poll), CALL(ppoll), CALL(close_range),
 	CALL(arch_prctl), CALL(sched_yield), CALL(clock_gettime), CALL(getdents64),
 	CALL(readlink), CALL(set_robust_list), CALL(rseq), CALL(mremap), CALL(sigaltstack),
-	CALL(rt_tgsigqueueinfo),
+	CALL(rt_tgsigqueueinfo), CALL(lseek),
 	/* a stop of all threads (arch/x86_64/stop.c), and the check that no other process shares
 	 * the memory */
 	CALL(ptrace), CALL(wait4), CALL(prctl), CALL(kcmp), CALL(process_vm_readv), CALL(pwrite64),
@@ -69,7 +69,7 @@ static const struct attach_call replaced[] = {
 static const struct attach_call optional[] = {
 	CALL(write), CALL(prlimit64), CALL(mlock), CALL(mlock2), CALL(mlockall), CALL(munlock),
 	CALL(munlockall), CALL(seccomp), CALL(setuid), CALL(setgid), CALL(setgroups),
-	CALL(setresuid), CALL(setresgid), CALL(capget), CALL(capset),
+	CALL(setresuid), CALL(setresgid), CALL(capget), CALL(capset), CALL(setitimer),
 	{ "an unknown system call", -1, 0, { 0 } },
 	{ "an unknown system call", 0x3fff0123, 0, { 0 } },
 	{ "an unknown system call", -22, 0, { 0 } },

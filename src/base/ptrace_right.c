@@ -2,7 +2,6 @@
 /* Uses CAP_SYS_PTRACE, and finds out why a thread could not be traced. */
 #include <linux/capability.h>
 #include <stdbool.h>
-#include "base/mem.h"
 #include "base/ptrace_right.h"
 #include "base/sys.h"
 #include "base/task.h"
@@ -23,17 +22,12 @@ void pb_ptrace_right_take(void)
 	pb_sys(SYS_capset, &head, caps);
 }
 
-const char *pb_ptrace_right_lack(const char *task_dir, uint32_t tid)
+const char *pb_ptrace_right_lack(int task_dir, uint32_t tid)
 {
 	struct pb_task_status s;
-	char path[96];
-	size_t at = 0;
 
-	pb_put_str(path, sizeof(path), &at, task_dir);
-	pb_put_str(path, sizeof(path), &at, "/");
-	pb_put_u64(path, sizeof(path), &at, tid);
-	pb_put_str(path, sizeof(path), &at, "/status");
-	lacks = pb_task_read_status_at(&s, path) && !pb_task_status_number(&s, "TracerPid:");
+	lacks = pb_task_read_status_at(&s, task_dir, tid) &&
+		!pb_task_status_number(&s, "TracerPid:");
 	return lacks ? "the process has no right to stop its own threads (do its user IDs differ?)"
 		     : "a thread is traced by another process";
 }

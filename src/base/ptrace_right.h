@@ -15,6 +15,6 @@
  * does nothing unless pb_ptrace_right_lack() has found that the right is missing. */
 void pb_ptrace_right_take(void);
 /* Returns the reason, as text, why a process with the same credentials couldn't trace a thread.
- * task_dir: the directory from pb_task_dir(). */
-const char *pb_ptrace_right_lack(const char *task_dir, uint32_t tid);
+ * task_dir: a descriptor of the thread's task directory. */
+const char *pb_ptrace_right_lack(int task_dir, uint32_t tid);
 #endif

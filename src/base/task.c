@@ -7,26 +7,60 @@
 #include "base/sys.h"
 #include "base/task.h"
 
-void pb_task_dir(char *dir, size_t size, uint32_t pid)
+static long open_dir(const char *path)
 {
-	size_t at = 0;
-
-	pb_put_str(dir, size, &at, "/proc/");
-	pb_put_u64(dir, size, &at, pid);
-	pb_put_str(dir, size, &at, "/task");
+	return pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 }
 
-char pb_task_state(const char *dir, uint32_t tid)
+int pb_proc_dirs_open(struct pb_proc_dirs *d)
 {
-	char path[96], stat[256], state = 0;
+	d->root = (int)open_dir("/proc");
+	d->task = (int)open_dir("/proc/self/task");
+	if (d->root >= 0 && d->task >= 0)
+		return 0;
+	int err = d->root < 0 ? d->root : d->task;
+
+	pb_proc_dirs_close(d);
+	return err;
+}
+
+void pb_proc_dirs_close(struct pb_proc_dirs *d)
+{
+	if (d->root >= 0)
+		pb_sys(SYS_close, d->root);
+	if (d->task >= 0)
+		pb_sys(SYS_close, d->task);
+	*d = (struct pb_proc_dirs){ -1, -1 };
+}
+
+int pb_task_dir(uint32_t pid)
+{
+	char path[64];
 	size_t at = 0;
+
+	pb_put_str(path, sizeof(path), &at, "/proc/");
+	pb_put_u64(path, sizeof(path), &at, pid);
+	pb_put_str(path, sizeof(path), &at, "/task");
+	return (int)open_dir(path);
+}
+
+/* Stores "TID/NAME". */
+static void put_name(char *path, size_t size, uint32_t tid, const char *name)
+{
+	size_t at = 0;
+
+	pb_put_u64(path, size, &at, tid);
+	pb_put_str(path, size, &at, "/");
+	pb_put_str(path, size, &at, name);
+}
+
+char pb_task_state(int dir, uint32_t tid)
+{
+	char path[32], stat[256], state = 0;
 	long fd, n, i;
 
-	pb_put_str(path, sizeof(path), &at, dir);
-	pb_put_str(path, sizeof(path), &at, "/");
-	pb_put_u64(path, sizeof(path), &at, tid);
-	pb_put_str(path, sizeof(path), &at, "/stat");
-	fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	put_name(path, sizeof(path), tid, "stat");
+	fd = pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC, 0);
 	if (pb_sys_failed(fd))
 		return fd == -ENOENT || fd == -ESRCH ? 'X' : 0;
 	n = pb_sys(SYS_read, fd, stat, sizeof(stat));
@@ -45,13 +79,12 @@ static bool is_held_up(char state)
 
 bool pb_process_is_held_up(uint32_t pid)
 {
-	char dir[64], buf[1024] __attribute__((aligned(8)));
+	char buf[1024] __attribute__((aligned(8)));
+	int fd = pb_task_dir(pid);
 	bool is = false;
-	long fd, n;
+	long n;
 
-	pb_task_dir(dir, sizeof(dir), pid);
-	fd = pb_sys(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (pb_sys_failed(fd))
+	if (fd < 0)
 		return false;
 	while (!is && (n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
 		/* in struct linux_dirent64, the record's length is at 16 and the name at 19 */
@@ -59,7 +92,7 @@ bool pb_process_is_held_up(uint32_t pid)
 			const char *name = buf + at + 19;
 			int64_t tid = pb_parse_u64(name, strlen(name));
 
-			is = tid > 0 && is_held_up(pb_task_state(dir, (uint32_t)tid));
+			is = tid > 0 && is_held_up(pb_task_state(fd, (uint32_t)tid));
 		}
 	}
 	pb_sys(SYS_close, fd);
@@ -94,11 +127,11 @@ static void put_of_line(struct pb_task_status *s, struct line *l, char c)
 	}
 }
 
-bool pb_task_read_status_at(struct pb_task_status *s, const char *path)
+static bool read_status(struct pb_task_status *s, int dir, const char *path)
 {
 	struct line line = { 0 };
 	char part[512];
-	long n, fd = pb_sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	long n, fd = pb_sys(SYS_openat, dir, path, O_RDONLY | O_CLOEXEC, 0);
 
 	s->len = 0;
 	if (pb_sys_failed(fd))
@@ -110,17 +143,27 @@ bool pb_task_read_status_at(struct pb_task_status *s, const char *path)
 	return s->len && !n;
 }
 
+bool pb_task_read_status_at(struct pb_task_status *s, int dir, uint32_t tid)
+{
+	char path[32];
+
+	put_name(path, sizeof(path), tid, "status");
+	return read_status(s, dir, path);
+}
+
+bool pb_task_read_own_status(struct pb_task_status *s)
+{
+	return read_status(s, AT_FDCWD, "/proc/thread-self/status");
+}
+
 bool pb_task_read_status(struct pb_task_status *s, uint32_t tid)
 {
-	char path[96];
-	size_t at = 0;
+	int dir = (int)open_dir("/proc/self/task");
+	bool read = dir >= 0 && pb_task_read_status_at(s, dir, tid);
 
-	pb_task_dir(path, sizeof(path), (uint32_t)pb_sys(SYS_getpid));
-	at = strlen(path);
-	pb_put_str(path, sizeof(path), &at, "/");
-	pb_put_u64(path, sizeof(path), &at, tid);
-	pb_put_str(path, sizeof(path), &at, "/status");
-	return pb_task_read_status_at(s, path);
+	if (dir >= 0)
+		pb_sys(SYS_close, dir);
+	return read;
 }
 
 const char *pb_task_status_line(const struct pb_task_status *s, const char *key, size_t *len)

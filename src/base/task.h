@@ -7,12 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Stores "/proc/PID/task". */
-void pb_task_dir(char *dir, size_t size, uint32_t pid);
+/* Descriptors of /proc and of /proc/PID/task of the process that has opened them; -1: not open. A
+ * process can use them after it has changed its root directory. */
+struct pb_proc_dirs {
+	int root, task;
+};
+/* Returns 0 or -errno. */
+int pb_proc_dirs_open(struct pb_proc_dirs *d);
+void pb_proc_dirs_close(struct pb_proc_dirs *d);
+/* Returns a descriptor of /proc/PID/task, or -errno. */
+int pb_task_dir(uint32_t pid);
 
-/* Returns the state of a thread in directory `dir`, as its stat file has it: 'R', 'S', 'T', ...
- * Returns 'X' if there is no such thread, or 0 if the file can't be read. */
-char pb_task_state(const char *dir, uint32_t tid);
+/* Returns the state of a thread in the task directory `dir`, as the thread's stat file has it: 'R',
+ * 'S', 'T', ... Returns 'X' if there is no such thread, or 0 if the file can't be read. */
+char pb_task_state(int dir, uint32_t tid);
 
 /* Whether a thread of the process is runnable or in state D. A thread is in state D, for example,
  * while it writes to a busy disk. */
@@ -27,11 +35,13 @@ struct pb_task_status {
 	size_t len;
 };
 
-/* Reads the status file at `path`. Makes only system calls that dlopen makes, too: open, read and
- * close. False: the file can't be read. */
-bool pb_task_read_status_at(struct pb_task_status *s, const char *path);
+/* Reads the status file of a thread in the task directory `dir`. False: the file can't be read. */
+bool pb_task_read_status_at(struct pb_task_status *s, int dir, uint32_t tid);
 /* The same for a thread of this process. */
 bool pb_task_read_status(struct pb_task_status *s, uint32_t tid);
+/* The same for the calling thread. Makes only system calls that dlopen makes, too: open, read and
+ * close. */
+bool pb_task_read_own_status(struct pb_task_status *s);
 /* Returns the line that begins with this key, and its length. NULL: there is none. */
 const char *pb_task_status_line(const struct pb_task_status *s, const char *key, size_t *len);
 /* Returns the number in the line "KEY\tNUMBER". 0: there is no such line. */

@@ -140,6 +140,7 @@ static int attached_thread(void *arg)
 		return 0;
 	}
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
+	pb_stop_keep_dirs();
 	if (handed >= 0)
 		name_session();
 	err = pb_start_connect(&start);

@@ -214,6 +214,7 @@ bool pb_detach_child(void)
 bool pb_detach_inherited(void)
 {
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
+	pb_stop_forget_dirs();
 	pb_creds_forget();
 	look_at_text();
 	return pb_detach(NULL);

@@ -243,6 +243,7 @@ static int agent_thread(void *arg)
 {
 	/* pb_start_thread() may store it too late for the first stop */
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
+	pb_stop_keep_dirs();
 	pb_start_serve();
 	return 0;
 }

@@ -9,6 +9,7 @@
  */
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <unistd.h>
 #include "arch/x86_64/vm_users.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -22,16 +23,16 @@ static bool shares(uint32_t self, uint32_t pid)
 	return !pb_sys(SYS_kcmp, self, pid, KCMP_VM, 0, 0);
 }
 
-bool pb_vm_users(uint32_t pid)
+bool pb_vm_users(const struct pb_proc_dirs *dirs, uint32_t pid)
 {
 	static char buf[8192] __attribute__((aligned(8)));
 	uint32_t self = (uint32_t)pb_sys(SYS_getpid);
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), n;
 	bool found = false;
+	long n;
 
-	if (pb_sys_failed(fd))
+	if (pb_sys(SYS_lseek, dirs->root, 0, SEEK_SET))
 		return false;
-	while (!found && (n = pb_sys(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+	while (!found && (n = pb_sys(SYS_getdents64, dirs->root, buf, sizeof(buf))) > 0) {
 		for (long at = 0; at < n && !found; at += *(uint16_t *)(buf + at + 16)) {
 			const char *name = buf + at + 19;
 			int64_t other = pb_parse_u64(name, strlen(name));
@@ -40,15 +41,14 @@ bool pb_vm_users(uint32_t pid)
 				shares(self, (uint32_t)other);
 		}
 	}
-	pb_sys(SYS_close, fd);
 	return found;
 }
 
 /* The PID that the kernel assigned last: the last word of /proc/loadavg. 0: unknown. */
-static uint32_t newest_pid(void)
+static uint32_t newest_pid(const struct pb_proc_dirs *dirs)
 {
 	char text[128];
-	long fd = pb_sys(SYS_openat, AT_FDCWD, "/proc/loadavg", O_RDONLY | O_CLOEXEC, 0), n, start;
+	long fd = pb_sys(SYS_openat, dirs->root, "loadavg", O_RDONLY | O_CLOEXEC, 0), n, start;
 	int64_t pid;
 
 	if (pb_sys_failed(fd))
@@ -63,24 +63,22 @@ static uint32_t newest_pid(void)
 	return pid > 0 ? (uint32_t)pid : 0;
 }
 
-static bool is_thread(const char *dir, uint32_t tid)
+static bool is_thread(int dir, uint32_t tid)
 {
 	char state = pb_task_state(dir, tid);
 
 	return state && state != 'X';
 }
 
-bool pb_vm_users_new(uint32_t pid)
+bool pb_vm_users_new(const struct pb_proc_dirs *dirs, uint32_t pid)
 {
-	uint32_t self = (uint32_t)pb_sys(SYS_getpid), newest = newest_pid();
-	char dir[64];
+	uint32_t self = (uint32_t)pb_sys(SYS_getpid), newest = newest_pid(dirs);
 
 	/* too many new PIDs, or PIDs have wrapped around, or /proc/loadavg isn't the kernel's */
 	if (newest - self > MAX_NEW)
-		return pb_vm_users(pid);
-	pb_task_dir(dir, sizeof(dir), pid);
+		return pb_vm_users(dirs, pid);
 	for (uint32_t other = self + 1; other <= newest; other++)
-		if (shares(self, other) && !is_thread(dir, other))
+		if (shares(self, other) && !is_thread(dirs->task, other))
 			return true;
 	return false;
 }

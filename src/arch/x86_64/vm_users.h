@@ -9,10 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether any process besides the caller and `pid` shares the caller's memory. */
-bool pb_vm_users(uint32_t pid);
+struct pb_proc_dirs;
+
+/* Returns whether any process besides the caller and `pid` shares the caller's memory. dirs: opened
+ * by the process `pid`. */
+bool pb_vm_users(const struct pb_proc_dirs *dirs, uint32_t pid);
 /* Like pb_vm_users(), but checks only PIDs that were assigned after the caller's. If these PIDs are
  * too many, or not known, checks all processes. Threads of `pid` don't count. Must be called after
  * pb_vm_users() has returned false and all threads of `pid` were stopped. */
-bool pb_vm_users_new(uint32_t pid);
+bool pb_vm_users_new(const struct pb_proc_dirs *dirs, uint32_t pid);
 #endif

@@ -228,7 +228,7 @@ static uint32_t seccomp_filters(void)
 {
 	struct pb_task_status s;
 
-	if (!pb_task_read_status_at(&s, "/proc/thread-self/status"))
+	if (!pb_task_read_own_status(&s))
 		return 0;
 	return pb_task_status_number(&s, "Seccomp:") +
 	       16 * pb_task_status_number(&s, "Seccomp_filters:");

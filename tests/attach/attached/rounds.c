@@ -23,16 +23,24 @@
  *   stop        that thread ends; the answer has the number of its rounds
  *   exec        the program executes itself again, in the same process
  *   name TEXT   the main thread's name becomes TEXT
+ *   chroot DIR  the program's root directory becomes DIR; the answer has errno
+ *   files N     the program may have N open files, no more
+ *   filter 0    a seccomp filter for all threads kills the program if it opens a file
  *   exit N      the program exits with status N
  */
 #define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -217,6 +225,39 @@ static long toggle_spin(int on)
 	return spun;
 }
 
+static void forbid_open(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &prog))
+		exit(1);
+}
+
+/* The commands that change the process. */
+static long change(const char *word, long n, const char *name)
+{
+	struct rlimit limit = { (rlim_t)n, (rlim_t)n };
+
+	if (!strcmp(word, "name"))
+		prctl(PR_SET_NAME, name);
+	else if (!strcmp(word, "chroot"))
+		return chroot(name) || chdir("/") ? errno : 0;
+	else if (!strcmp(word, "files"))
+		setrlimit(RLIMIT_NOFILE, &limit);
+	else if (!strcmp(word, "filter"))
+		forbid_open();
+	else if (!strcmp(word, "exit"))
+		exit((int)n);
+	return n;
+}
+
 static void obey(char **argv, const char *line)
 {
 	char word[10] = "", name[64] = "";
@@ -247,10 +288,8 @@ static void obey(char **argv, const char *line)
 		wait_for_turn();
 	else if (!strcmp(word, "exec"))
 		execv("/proc/self/exe", argv);
-	else if (!strcmp(word, "name") && sscanf(line, "%*s %63[^\n]", name) == 1)
-		prctl(PR_SET_NAME, name);
-	else if (!strcmp(word, "exit"))
-		exit((int)n);
+	else if (sscanf(line, "%*s %63[^\n]", name) == 1)
+		n = change(word, n, name);
 	printf("%s %ld\n", word, n);
 	fflush(stdout);
 }

@@ -30,6 +30,7 @@
 #include "arch/x86_64/hit_stacks.h"
 #include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/vm_users.h"
+#include "base/task.h"
 
 #define ROUNDS 6
 #define LATE_MOST_NS 2000000000	/* if a thread is late by more than this, the stop may interrupt its
@@ -244,16 +245,18 @@ static int wait_for_byte(void *arg)
 static int find_new_users(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
+	struct pb_proc_dirs dirs;
 	int ends[2], failed = 0;
 	pthread_t thread;
 	pid_t child;
 
-	if (pipe(ends) || pthread_create(&thread, NULL, waits_for_byte, &ends[0]))
+	if (pb_proc_dirs_open(&dirs) || pipe(ends) ||
+	    pthread_create(&thread, NULL, waits_for_byte, &ends[0]))
 		return 1;
-	if (pb_vm_users_new((uint32_t)getpid()))
+	if (pb_vm_users_new(&dirs, (uint32_t)getpid()))
 		failed = 2;
 	child = clone(wait_for_byte, stack + sizeof(stack), CLONE_VM | SIGCHLD, &ends[0]);
-	if (!failed && (child < 0 || !pb_vm_users_new((uint32_t)getpid())))
+	if (!failed && (child < 0 || !pb_vm_users_new(&dirs, (uint32_t)getpid())))
 		failed = 3;
 	write(ends[1], "12", 2);
 	pthread_join(thread, NULL);

@@ -53,11 +53,12 @@ static pid_t child_that(void (*does)(void))
 static bool comes_to(pid_t pid, char state)
 {
 	struct timespec pause = { .tv_nsec = 1000000 };
-	char dir[64], is = 0;
+	int dir = pb_task_dir((uint32_t)pid);
+	char is = 0;
 
-	pb_task_dir(dir, sizeof(dir), (uint32_t)pid);
 	for (int i = 0; i < 20000 && (is = pb_task_state(dir, (uint32_t)pid)) != state; i++)
 		nanosleep(&pause, NULL);
+	close(dir);
 	return is == state;
 }
 
