@@ -101,22 +101,27 @@ static uint32_t peer_pid(int fd)
 	return (uint32_t)cred.pid;
 }
 
-/* Waits for events on fd, for one slice at most. If fd is -1, waits for the whole slice. */
-static void poll_slice(int fd, short events, uint64_t ns)
+/* Waits for events on fd, for `ns` at most. If fd is -1, waits for the whole time. Returns what
+ * ppoll() returns. ppoll() fails with EINVAL if the process may have no open file (RLIMIT_NOFILE).
+ * Then this function waits for the whole time, too, and there may be events afterwards. */
+static long poll_for(int fd, short events, uint64_t ns)
 {
 	struct { long sec, nsec; } ts = { 0, (long)ns };
 	struct pollfd p = { fd, events, 0 };
+	long n = pb_sys(SYS_ppoll, &p, 1, &ts, NULL, 0);
 
-	pb_sys(SYS_ppoll, &p, 1, &ts, NULL, 0);
+	if (n != -EINVAL)
+		return n;
+	pb_sys(SYS_nanosleep, &ts, NULL);
+	return 1;
 }
 
 static int wait_idle(struct pb_wire *w, short events)
 {
-	struct pollfd p = { w->fd, events, 0 };
 	long n;
 
 	do {
-		n = pb_sys(SYS_poll, &p, 1, PB_WIRE_IDLE_MS);
+		n = poll_for(w->fd, events, PB_WIRE_IDLE_MS * 1000000ull);
 		if (!w->idle())
 			return -ECANCELED;
 	} while (!n || n == -EINTR);
@@ -133,7 +138,7 @@ static int wait_for(struct pb_wire *w, int fd, short events, uint64_t slice_ns)
 	if (w->idle)
 		return wait_idle(w, events);
 	start = pb_now_ns();
-	poll_slice(fd, events, slice_ns < left ? slice_ns : left);
+	poll_for(fd, events, slice_ns < left ? slice_ns : left);
 	if (may_wait(w, pb_now_ns() - start) || is_starved(w))
 		return 0;
 	/* between the two checks, the recorder may have run, sent a heartbeat, and gone to sleep
