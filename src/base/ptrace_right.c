@@ -22,6 +22,15 @@ void pb_ptrace_right_take(void)
 	pb_sys(SYS_capset, &head, caps);
 }
 
+bool pb_ptrace_right_held(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return !lacks && !pb_sys(SYS_capget, &head, caps) &&
+	       caps[0].effective & CAP_TO_MASK(CAP_SYS_PTRACE);
+}
+
 const char *pb_ptrace_right_lack(int task_dir, uint32_t tid)
 {
 	struct pb_task_status s;

@@ -3,7 +3,8 @@
  * Detaches the forked children of a process if only the process itself is traced. A child begins
  * with a copy of the process's memory, so the child's text has the agent's jumps. The replacement
  * of fork takes these jumps out before the child continues. The child's text is the child's own
- * copy, so the process isn't affected.
+ * copy, so the process isn't affected. If children are traced, the replacement only takes back what
+ * a stop has changed in the process, if the child was forked during this stop.
  *
  * _Fork is replaced, because fork() and all other functions of libc that fork call it. (If libc has
  * no _Fork, fork is replaced.) A child of vfork or posix_spawn shares its parent's memory, and
@@ -24,8 +25,10 @@
 #include "engine/detach.h"
 #include "engine/graph/thread.h"
 #include "engine/latch.h"
+#include "engine/process/creds.h"
 #include "engine/process/replace.h"
 #include "engine/sandbox.h"
+#include "arch/arch.h"
 #include "base/sys.h"
 
 static pid_t (*original_fork)(void);
@@ -48,8 +51,12 @@ static pid_t our_fork(void)
 	bool inside = interrupted || pb_tls->w.nr_pending;
 	pid_t pid = original_fork();
 
-	if (pid || pb_follow_fork)
+	if (pid)
 		return pid;
+	if (pb_calls_are_safe())
+		pb_dumpable_return();
+	if (pb_follow_fork)
+		return 0;
 	interrupted = inside;
 	if (!interrupted)
 		leave_child();
@@ -58,7 +65,8 @@ static pid_t our_fork(void)
 
 void pb_fork_hook(struct pb_module *m)
 {
-	if (pb_follow_fork || original_fork || !m->libc)
+	/* a process whose children are traced is stopped only if the agent has a thread */
+	if ((pb_follow_fork && !pb_creds_wanted) || original_fork || !m->libc)
 		return;
 	if (!pb_replace(m, "_Fork", our_fork, &original_fork))
 		pb_replace(m, "fork", our_fork, &original_fork);

@@ -47,6 +47,7 @@
 #include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/stop_helper.h"
 #include "base/base.h"
+#include "base/ptrace_right.h"
 #include "base/sys.h"
 
 #define GROUP		20000		/* patches per stop; they take one or two milliseconds */
@@ -115,12 +116,13 @@ static void wait_for_helper(struct pb_stop_job *job)
 }
 
 /* If the process isn't dumpable, makes it dumpable, so that the helper may trace its threads, and
- * compare its memory with that of other processes. */
+ * compare its memory with that of other processes. With CAP_SYS_PTRACE the helper may do so
+ * anyway. */
 static void lend_dumpable(void)
 {
 	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0);
 
-	if (dumpable && dumpable != 2)
+	if ((dumpable && dumpable != 2) || pb_ptrace_right_held())
 		return;
 	__atomic_store_n(&dumpable_lent, true, __ATOMIC_RELEASE);
 	pb_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);

@@ -478,6 +478,7 @@ static int stop_and_write(struct pb_stop_job *job)
 		err = ask(job);
 	if (!err && job->nr)
 		err = pb_text_poke(job->p, job->nr);
+	pb_dumpable_return();	/* before a thread can fork again */
 	release_all(!err);
 	return err;
 }

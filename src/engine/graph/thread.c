@@ -341,6 +341,8 @@ static void process_begin(uint32_t tid)
 	if (pb_likely(pb_process->epoch))
 		return;
 	pid = pb_calls_are_safe() ? (uint32_t)pb_sys(SYS_getpid) : tid;
+	if (pb_calls_are_safe())
+		pb_dumpable_return();	/* the child may have been forked without libc */
 	__atomic_compare_exchange_n(&pb_process->pid, &none, pid, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
 	none = 0;

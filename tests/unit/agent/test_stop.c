@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
@@ -299,6 +300,14 @@ static void say_root_only(int sig, siginfo_t *info, void *context)
 	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = 2;
 }
 
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return (int)syscall(SYS_capset, &head, none);
+}
+
 /* A program gets the value 2 if it changes its user while fs.suid_dumpable is 2. The test doesn't
  * change this setting of the machine: a trap shows the stop the value 2. */
 static int stop_root_only(void)
@@ -306,8 +315,9 @@ static int stop_root_only(void)
 	struct sigaction trap = { .sa_sigaction = say_root_only, .sa_flags = SA_SIGINFO };
 	struct pb_stop s = { .moved = stays, .stopped = nothing };
 
+	/* with CAP_SYS_PTRACE, a stop doesn't make the process dumpable */
 	sigaction(SIGSYS, &trap, NULL);
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || !trap_dumpable() ||
+	if (drop_capabilities() || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || !trap_dumpable() ||
 	    prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 2 || prctl(PR_GET_DUMPABLE, 1, 0, 0, 0))
 		return 1;
 	pb_agent_tid = (uint32_t)gettid();
