@@ -200,6 +200,8 @@ struct pb_ring {
 	/* For snapshot_on. `snapshot_by` names the last call that asked for a snapshot:
 	 * PB_SNAPSHOT_BY(). It is stored before the count changes. */
 	uint32_t snapshots_asked;
+	uint32_t remote_modules;	/* like remote_images: count of modules that aren't traced
+					 * because the process can't reach the recorder's socket */
 	uint64_t snapshot_by;
 	struct pb_ring_unfit unfit[PB_UNFIT_NR];
 	uint64_t calls_late, calls_regained;	/* like calls_lost; see struct pb_ring_thread */

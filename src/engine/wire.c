@@ -290,6 +290,12 @@ int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len)
 	return type;
 }
 
+bool pb_wire_hides(long err)
+{
+	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENOTDIR ||
+	       err == -ELOOP;
+}
+
 bool pb_wire_missed(const struct pb_wire *w)
 {
 	return w->gave_up && !pb_recording_ended();

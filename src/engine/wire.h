@@ -49,6 +49,10 @@ void pb_wire_close_fds(int fds[PB_WIRE_FDS]);
 /* The same as pb_wire_receive_fds() for a message with one descriptor at most. */
 int pb_wire_receive(struct pb_wire *w, int *fd, uint32_t *len);
 
+/* Whether the error of a connect or an open shows that the process can't reach the file, because it
+ * has another user or another root directory than the recorder. */
+bool pb_wire_hides(long err);
+
 /* Returns true if the recorder gave no sign of life although the recording hasn't ended. The image
  * or module then isn't traced. */
 bool pb_wire_missed(const struct pb_wire *w);

@@ -168,6 +168,9 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	note_untraced(s, fileless, "program",
 		      "no file descriptor is left for the agent (see ulimit -n)");
 	note_untraced(s, ring->missed_modules, "library load", silent);
+	note_untraced(s, ring->remote_modules, "library load",
+		      "the process has changed its user or its root directory, and can't reach the "
+		      "recorder");
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
 	return unfit + missed + cramped + fileless + ring->remote_images + ring->sandboxed_images;
@@ -364,7 +367,8 @@ int record_end(struct record_server *s, struct pb_drain *d, struct record_thread
 		never_traced(out, untraced);
 		return status ? status : 1;
 	}
-	record_hint_modules(s);
+	if (!((const struct pb_ring *)s->ring->map)->remote_modules)
+		record_hint_modules(s);
 	record_hint_runtimes(s);
 	record_hint_unknown(s);
 	record_hint_hooks(s);

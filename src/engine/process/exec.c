@@ -206,14 +206,6 @@ static bool has_room(void)
 	return true;
 }
 
-/* Whether the error shows that the process can't reach a file. After other errors, for example if
- * no descriptor is left in this process, the new program may still be able to reach the file. */
-static bool hides(long err)
-{
-	return err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENOTDIR ||
-	       err == -ELOOP;
-}
-
 /* Whether the new program can load the agent, and the agent can reach the recorder. This may be
  * impossible if the process has changed its user or its root directory, because the socket lies in
  * a directory of the recorder's user. Makes only system calls that pb_image_fit() makes, too,
@@ -223,11 +215,13 @@ static bool is_near(void)
 	struct stat st;
 	long fd, err = pb_sys(SYS_newfstatat, AT_FDCWD, session_path, &st, 0);
 
+	/* after another error, for example if no descriptor is left in this process, the new
+	 * program may still be able to reach the file */
 	if (err)
-		return !hides(err);
+		return !pb_wire_hides(err);
 	fd = pb_sys(SYS_openat, AT_FDCWD, preload_path, O_RDONLY | O_CLOEXEC, 0);
 	if (pb_sys_failed(fd))
-		return !hides(fd);
+		return !pb_wire_hides(fd);
 	pb_sys(SYS_close, fd);
 	return true;
 }

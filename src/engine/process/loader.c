@@ -357,6 +357,7 @@ static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
 struct talk {
 	struct pb_session s;
 	bool open, failed;
+	bool hidden;		/* the process can't reach the recorder's socket */
 };
 
 /* Returns whether no message may be sent: the agent is latched or detaches, doesn't know the PID of
@@ -374,17 +375,24 @@ static bool must_be_silent(void)
 static bool may_talk(struct talk *t)
 {
 	if (!t->open && !t->failed) {
-		t->failed = pb_session_open(&t->s, session_path, false, NULL, NULL);
-		t->open = !t->failed;
+		int err = pb_session_open(&t->s, session_path, false, NULL, NULL);
+
+		t->failed = err;
+		t->open = !err;
+		/* when the recording ends, the socket is removed */
+		t->hidden = pb_wire_hides(err) && !pb_recording_ended();
 	}
 	return t->open && !t->failed;
 }
 
-/* Counts a module for which the recorder gave no answer. */
+/* Counts a module for which the recorder gave no answer, or couldn't be asked. */
 static void count_missed(const struct talk *t)
 {
-	if (pb_wire_missed(&t->s.wire))
-		__atomic_fetch_add(&pb_ring_map.ring->missed_modules, 1, __ATOMIC_RELAXED);
+	struct pb_ring *ring = pb_ring_map.ring;
+
+	if (t->hidden || pb_wire_missed(&t->s.wire))
+		__atomic_fetch_add(t->hidden ? &ring->remote_modules : &ring->missed_modules, 1,
+				   __ATOMIC_RELAXED);
 }
 
 /* Adds new modules. Returns whether there may be more. */

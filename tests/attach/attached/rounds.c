@@ -24,11 +24,14 @@
  *   exec        the program executes itself again, in the same process
  *   name TEXT   the main thread's name becomes TEXT
  *   chroot DIR  the program's root directory becomes DIR; the answer has errno
+ *   user N      the program's user becomes N
+ *   load NAME   the program loads this library
  *   files N     the program may have N open files, no more
  *   filter 0    a seccomp filter for all threads kills the program if it opens a file
  *   exit N      the program exits with status N
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -249,6 +252,10 @@ static long change(const char *word, long n, const char *name)
 		prctl(PR_SET_NAME, name);
 	else if (!strcmp(word, "chroot"))
 		return chroot(name) || chdir("/") ? errno : 0;
+	else if (!strcmp(word, "user"))
+		return setresuid((uid_t)n, (uid_t)n, (uid_t)n) ? errno : 0;
+	else if (!strcmp(word, "load"))
+		return !dlopen(name, RTLD_NOW);
 	else if (!strcmp(word, "files"))
 		setrlimit(RLIMIT_NOFILE, &limit);
 	else if (!strcmp(word, "filter"))
