@@ -145,6 +145,11 @@ static int map_scratch(struct injection *j)
 
 static int say_not_created(struct injection *j, int error)
 {
+	/* the kernel refuses threads that would be in another PID namespace than their process */
+	if (error == EINVAL)
+		return attach_say(&j->s, error, "can't create a thread: it has chosen another PID "
+				  "namespace for its children (unshare, setns); start it with "
+				  "`patchbay record -- PROG' instead");
 	return attach_say(&j->s, error ? error : EAGAIN, "can't create a thread (%s); raise its "
 			  "limit of processes, or stop other processes of its user",
 			  strerror(error ? error : EAGAIN));
