@@ -43,12 +43,22 @@ static struct {
  * waiting. */
 static uint8_t payload[MAX_GROUPS * sizeof(gid_t)] __attribute__((aligned(16)));
 static uint32_t served_pid;	/* the process whose requests are served; 0: none */
+static uint32_t served_epoch;	/* its epoch: a child in a PID namespace of its own may have the
+				 * same PID */
 static bool dismissed;		/* the agent's thread must end */
 bool pb_creds_wanted;
 
 void pb_creds_start(void)
 {
+	served_epoch = pb_process->epoch;
 	served_pid = (uint32_t)pb_sys(SYS_getpid);
+}
+
+/* Returns the process whose requests are served if it is this one. Otherwise returns 0, for example
+ * in a forked child, which has no thread of the agent. */
+static uint32_t served(void)
+{
+	return *(volatile uint32_t *)&pb_process->epoch == served_epoch ? served_pid : 0;
 }
 
 void pb_creds_end(void)
@@ -99,7 +109,7 @@ bool pb_creds_waits(uint64_t pc)
 
 void pb_creds_dismiss(void)
 {
-	uint32_t pid = served_pid;
+	uint32_t pid = served();
 
 	/* a child has no thread of the agent that could be dismissed */
 	if (!pid || !pb_calls_are_safe() || (uint32_t)pb_sys(SYS_getpid) != pid)
@@ -144,7 +154,7 @@ static bool take_slot(struct patience *p)
 
 	/* a child, also of vfork, has credentials of its own, so the agent's thread stays as it
 	 * is */
-	if (!served_pid || pid != served_pid)
+	if (!served() || pid != served())
 		return false;
 	while (!__atomic_compare_exchange_n(&request.state, &state, FILLED, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
