@@ -32,6 +32,8 @@ extern uint8_t __stop_pb_lasting[] __attribute__((visibility("hidden")));
 
 static PB_LASTING uint8_t *initial;	/* the initial values of .data */
 
+PB_LASTING uint32_t pb_renewals;
+
 struct segment {
 	uint8_t *data, *bss, *end;
 };
@@ -97,6 +99,7 @@ void pb_renew(void)
 	uint8_t *from = initial, *lasting = __start_pb_lasting, *after = __stop_pb_lasting;
 	size_t size = (size_t)(s.bss - s.data);
 
+	pb_renewals++;
 	pb_threads_forget();
 	pb_exec_forget();
 	unmap_all();

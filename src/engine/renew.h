@@ -8,6 +8,7 @@
 #ifndef PB_ENGINE_RENEW_H
 #define PB_ENGINE_RENEW_H
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Keeps a copy of the initial values. Returns 0 or -errno. Context: the first attach, before the
  * agent has changed a variable. */
@@ -15,4 +16,6 @@ int pb_renew_keep(void);
 /* Whether there is such a copy. */
 bool pb_renew_possible(void);
 void pb_renew(void);
+/* How often pb_renew() was called. */
+extern uint32_t pb_renewals;
 #endif

@@ -17,6 +17,7 @@
 #include "engine/process/image_fit.h"
 #include "engine/process/replace.h"
 #include "engine/latch.h"
+#include "engine/renew.h"
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 #include "engine/wire.h"
@@ -182,11 +183,14 @@ static void leave_image(void)
 /* An exec that is under way. If the image won't be traced, `counter` may point to a count in the
  * ring that includes the image. Under a seccomp filter, the agent can't check the image, so it
  * counts each exec that it would follow without the filter. NULL: this image isn't counted.
- * named: the element of ring->unfit[] that has this image's name. */
+ * named: the element of ring->unfit[] that has this image's name. An exec that fails may take so
+ * long that the agent detaches and is attached again meanwhile. Then both point to memory of the
+ * former ring. */
 struct exec {
 	char *const *envp;
 	uint32_t *counter;
 	struct pb_ring_unfit *named;
+	uint32_t renewals;	/* pb_renewals before the exec */
 };
 
 /* Whether the limits have room for the agent in the new program (doc/limits.md has the sizes). If
@@ -285,7 +289,7 @@ static void prepare(struct exec *e, int dir, const char *path, int flags)
  * followed, because any system call of the agent may end the program. */
 static struct exec begin(int dir, const char *path, int flags, char *const envp[])
 {
-	struct exec e = { envp, NULL, NULL };
+	struct exec e = { envp, NULL, NULL, pb_renewals };
 
 	if (pb_sandboxed) {
 		e.counter = follow_exec && pb_follow_fork && !pb_latched && pb_ring_map.ring ?
@@ -302,7 +306,7 @@ static struct exec begin(int dir, const char *path, int flags, char *const envp[
 
 static int failed(const struct exec *e, int ret)
 {
-	if (!pb_ring_map.ring)
+	if (!pb_ring_map.ring || e->renewals != pb_renewals)
 		return ret;
 	if (e->counter)
 		__atomic_fetch_sub(e->counter, 1, __ATOMIC_RELAXED);
