@@ -66,6 +66,11 @@ def clean_env(**more):
 PATIENCE = 5
 
 
+def is_pending(pid, sig):
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"ShdPnd:\s*([0-9a-f]+)", f.read()).group(1), 16) >> sig - 1 & 1
+
+
 def patience(seconds):
     return seconds * PATIENCE
 
