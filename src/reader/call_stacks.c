@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeps stacks in a hash table. The key of a stack with the id 0 (a thread's own stack) is the
- * thread's serial. The key of any other stack is the process, its image, and the stack's id: after
- * an exec, the process counts the ids from the beginning again.
+ * thread's serial. The key of any other stack is the process, its image, and the stack's id: in
+ * older recordings, an id is unique only in the image of a process.
  *
  * The ids come from the data, which isn't trusted. So the hash has a random seed. Otherwise a file
  * could have a million stacks with the same hash.

@@ -313,5 +313,5 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi, bool alternate)
 						 * doesn't mean an inner call */
 		set_within(t, s);
 	}
-	pb_stack_set_filled(s);
+	pb_stack_set_filled(t, s);
 }

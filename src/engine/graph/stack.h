@@ -51,7 +51,8 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
  * must then call pb_stack_set_filled(): searches ignore the entry until then. NULL: the table is
  * full. */
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact);
-void pb_stack_set_filled(struct pb_stack *s);
+/* Gives the stack an id. t: the calling thread. */
+void pb_stack_set_filled(const struct pb_thread *t, struct pb_stack *s);
 /* Decides whether a hit of t is on s, or on a neighbour of s. slot: the hit's slot, in the bounds
  * of s or near them. other: the thread that was on s last, or NULL. Guessed bounds may include a
  * part of a neighbouring stack. Returns true if the slot must be taken to be on the neighbour, so

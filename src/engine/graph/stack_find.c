@@ -84,14 +84,14 @@ static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 }
 
 /* Adds a stack with the guessed bounds [lo, hi), which hold the slot. */
-static struct pb_stack *guess(uint64_t lo, uint64_t slot, uint64_t hi)
+static struct pb_stack *guess(const struct pb_thread *t, uint64_t lo, uint64_t slot, uint64_t hi)
 {
 	struct pb_stack *s = pb_stack_take(lo, hi, false);
 
 	if (!s)
 		return NULL;
 	pb_chain_inherit(s, slot);
-	pb_stack_set_filled(s);
+	pb_stack_set_filled(t, s);
 	return s;
 }
 
@@ -103,14 +103,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 /* s has guessed bounds, and belongs to another thread. Makes the part of s around the slot a stack
  * of its own. The slots of all calls that are open on s stay in s. So the returns of these calls
  * are found even if the two parts are really one stack. */
-static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
+static struct pb_stack *cut_off(const struct pb_thread *t, struct pb_stack *s, uint64_t slot)
 {
 	uint64_t outermost = pb_chain_outermost(s), innermost = pb_chain_innermost(s->thread, s);
 	uint64_t hi = slot + PB_GUESS_ABOVE;
 
 	if (outermost && slot > outermost) {
 		s->hi = outermost + 8;
-		return guess(s->hi, slot, hi);
+		return guess(t, s->hi, slot, hi);
 	}
 	if (innermost > slot)
 		hi = least(hi, innermost);
@@ -118,7 +118,7 @@ static struct pb_stack *cut_off(struct pb_stack *s, uint64_t slot)
 		hi = least(hi, s->lo);	/* s doesn't hold the slot, it is only near */
 	else
 		s->lo = least(hi, s->hi);
-	return guess(slot - PB_GUESS_BELOW, slot, hi);
+	return guess(t, slot - PB_GUESS_BELOW, slot, hi);
 }
 
 static struct pb_stack *search(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
@@ -133,12 +133,12 @@ static struct pb_stack *search(struct pb_thread *t, uint64_t slot, struct pb_sta
 	if (!s && pb_stack_holds(&t->own, slot))
 		return &t->own;
 	if ((s || near) && pb_stack_is_anothers(t, s ? s : near, slot))
-		return cut_off(s ? s : near, slot);
+		return cut_off(t, s ? s : near, slot);
 	if (!s && near) {
 		near->lo = slot - 4096;
 		s = near;
 	}
-	return s ? s : guess(slot - PB_GUESS_BELOW, slot, slot + PB_GUESS_ABOVE);
+	return s ? s : guess(t, slot - PB_GUESS_BELOW, slot, slot + PB_GUESS_ABOVE);
 }
 
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)

@@ -13,6 +13,9 @@
 #define CONTINUES	8192
 #define FULL		1024		/* after a search has found the table full, this many
 					 * requests fail without a search */
+#define INDEX_BITS	16		/* of an id; the serial has 32 bits, and the bits 62 and 63
+					 * mark other kinds of stacks (thread.c) */
+_Static_assert(PB_MAX_STACKS + PB_STACK_FILLED <= 1 << INDEX_BITS, "stack ids");
 
 bool pb_stack_is_idle(const struct pb_stack *s)
 {
@@ -125,10 +128,15 @@ struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact)
 	return s;
 }
 
-void pb_stack_set_filled(struct pb_stack *s)
+/* The id must name no other stack of the session. Processes in different PID namespaces may have
+ * the same PID, and PIDs are used again. So the id has the serial of the thread that fills the
+ * entry. A thread without a serial (with --no-fork) writes no records. */
+void pb_stack_set_filled(const struct pb_thread *t, struct pb_stack *s)
 {
-	__atomic_store_n(&s->id, (uint64_t)pb_process->pid << 24 | (uint64_t)(s - pb_stacks + 1),
-			 __ATOMIC_RELEASE);
+	uint64_t id = (uint64_t)t->w.serial << INDEX_BITS |
+		      (uint64_t)(s - pb_stacks + PB_STACK_FILLED);
+
+	__atomic_store_n(&s->id, id, __ATOMIC_RELEASE);
 }
 
 bool pb_stack_belongs_to(const struct pb_thread *other, const struct pb_thread *t,

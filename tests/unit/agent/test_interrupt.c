@@ -293,7 +293,7 @@ static void a_neighbour_gets_a_stack_of_its_own(void **state)
 	struct pb_stack *s = &stacks[2];
 
 	*s = (struct pb_stack){ .lo = CORO, .hi = CORO + SIZE, .thread = &other };
-	pb_stack_set_filled(s);
+	pb_stack_set_filled(&thread, s);
 	assert_false(pb_stack_is_anothers(&thread, s, CORO + 0x1000));	/* no call is open */
 	innermost = CORO + 0xc000;
 	outermost = CORO + 0xd000;

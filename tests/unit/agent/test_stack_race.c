@@ -128,7 +128,7 @@ static void *drop(void *arg)
 		if (s != &stacks[i])
 			__atomic_add_fetch(&errors, 1, __ATOMIC_RELAXED);
 		if (s)
-			pb_stack_set_filled(s);
+			pb_stack_set_filled(&threads[0], s);
 		__atomic_add_fetch(&drops, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
@@ -188,7 +188,7 @@ static void one_at_a_time(void **state)
 		struct pb_stack *s = pb_stack_take(LO(i), LO(i) + SIZE, true);
 
 		assert_ptr_equal(s, &stacks[i]);
-		pb_stack_set_filled(s);
+		pb_stack_set_filled(&threads[0], s);
 	}
 	assert_int_equal(pthread_create(&dropper, NULL, drop, NULL), 0);
 	assert_int_equal(pthread_create(&visitor, NULL, visit, NULL), 0);

@@ -398,7 +398,7 @@ static int set_up(void **state)
 /* The main thread makes an exec on a coroutine. The new image's first coroutine has the same id. */
 static void test_exec_on_coroutine(void **state)
 {
-	const uint64_t id = 100ull << 24 | 1;
+	const uint64_t id = 1ull << 16 | 2;
 
 	begin_chunk(1000);
 	g.head.stack = id;

@@ -419,7 +419,7 @@ static void test_gone(void **state)
 static void on_stack(uint32_t serial, uint64_t seq, uint64_t start)
 {
 	gen_chunk(&g, serial, 100 + serial, seq, start);
-	g.head.stack = 100ull << 24 | 1;
+	g.head.stack = 1ull << 16 | 2;
 }
 
 /* Two threads use one stack in turn. Each pops calls of a recursive function that the other has
