@@ -85,8 +85,11 @@ static void use_stack(struct pb_cursor *c, uint64_t id)
 	c->switches |= !pb_stack_is_own(s);
 	s->tid = c->chunk.tid;
 	s->image = c->image;
+	/* a thread that comes to a stack may begin a chunk there: then the list of open calls comes
+	 * before the STACK record */
+	if (c->stack != s)
+		c->open_seen = 0;
 	c->stack = s;
-	c->open_seen = 0;
 	c->searched = false;
 }
 
@@ -119,6 +122,7 @@ static void chunk_begin(struct pb_cursor *c, const struct pb_chunk *h, bool firs
 	if (first || c->gap || !c->image)
 		c->image = pb_data_image(c->data, h->image);
 	c->last = c->latest = h->start;
+	c->open_seen = 0;
 	use_stack(c, h->stack);
 }
 

@@ -465,6 +465,23 @@ static void test_outer_calls_end(void **state)
 	assert_string_equal(last_lines(text, 1), "leaf 9 40010-40020 d0\n");
 }
 
+/* A thread comes to a stack, and begins a chunk there: the chunk has the stack's id and its open
+ * calls, and then the STACK record. */
+static void test_list_before_stack(void **state)
+{
+	const uint64_t id = 1ull << 16 | 2;
+
+	begin();
+	gen_chunk(&g, 1, 101, 5, 10000);
+	g.head.stack = id;
+	g.head.depth = 1;
+	list(1, 7, 9000);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, id);
+	gen_leaf(&g, 9, 10010, 10020);
+	gen_exit(&g, 7, 10030);
+	assert_non_null(strstr(finish(), "leaf 9 10010-10020 d1\nexit 7 9000-10030 d0\n"));
+}
+
 /* A file may have many records of the session. Only the first counts, and is cleaned once: to clean
  * it again for each record would take hours. */
 static void test_many_sessions(void **state)
@@ -567,6 +584,7 @@ int main(void)
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_exec_on_coroutine), cmocka_unit_test(test_outer_calls_end),
+		cmocka_unit_test(test_list_before_stack),
 		cmocka_unit_test(test_many_sessions), cmocka_unit_test(test_open_file),
 	};
 
