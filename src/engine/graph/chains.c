@@ -37,13 +37,17 @@ static uint32_t nr_segments, nr_used;	/* the first nr_used segments were used; n
 static uint32_t nr_mapped;		/* number of segments that are mapped */
 
 /* With these tables a forked child finds its open calls. own_first has the first segment of each
- * thread's own stack. `kept` has the first segment of each other stack. */
+ * thread's own stack. `kept` has the bounds and the first segment of each other stack. An element
+ * of `kept` that has the epoch of an ancestor is *left*: the stack that it describes may exist in
+ * this process, too, but no hit has come to it yet. */
 static struct pb_open_segment *own_first[PB_MAX_THREADS];
 static struct kept {
 	uint64_t lo, hi;
 	struct pb_open_segment *first;
 	uint32_t epoch;		/* the epoch of the process that uses it; 0: free */
 } kept[PB_MAX_STACKS];
+static uint32_t nr_kept;	/* elements with this index or a higher one were never used, in this
+				 * process or an ancestor */
 
 /* All stacks without memory for calls share this segment. Its first entry is the root
  * (pb_open_is_root()), which stands for the caller of the stack's outermost call. The second entry
@@ -174,6 +178,39 @@ void pb_chain_give(void *context, struct pb_open_segment *s)
 
 /* ---- stacks ------------------------------------------------------------------ */
 
+/* Returns the element of s; NULL: s isn't in the table of stacks. */
+static struct kept *kept_of(const struct pb_stack *s)
+{
+	return s >= pb_stacks && s < pb_stacks + PB_MAX_STACKS ? &kept[s - pb_stacks] : NULL;
+}
+
+/* Another thread, or a handler, may fork meanwhile. So the epoch is stored last: the child never
+ * finds an element that isn't complete. */
+static void keep(const struct pb_stack *s, struct pb_open_segment *first)
+{
+	struct kept *k = kept_of(s);
+
+	if (!k)
+		return;
+	__atomic_store_n(&k->epoch, 0, __ATOMIC_RELAXED);
+	pb_barrier();
+	k->lo = s->lo;
+	k->hi = s->hi;
+	k->first = first;
+	__atomic_store_n(&k->epoch, pb_process->epoch, __ATOMIC_RELEASE);
+	pb_raise_to(&nr_kept, (uint32_t)(k - kept) + 1);
+}
+
+void pb_chain_set_bounds(const struct pb_stack *s)
+{
+	struct kept *k = kept_of(s);
+
+	if (!k || k->epoch != pb_process->epoch)
+		return;
+	k->lo = s->lo;
+	k->hi = s->hi;
+}
+
 void pb_chain_begin(struct pb_stack *s)
 {
 	struct pb_open_segment *first = pb_chain_take(NULL);
@@ -186,8 +223,7 @@ void pb_chain_begin(struct pb_stack *s)
 	first->call[0].start = s->period;
 	first->stack = s;
 	s->top = first->call;
-	if (s >= pb_stacks && s < pb_stacks + PB_MAX_STACKS)
-		kept[s - pb_stacks] = (struct kept){ s->lo, s->hi, first, pb_process->epoch };
+	keep(s, first);
 }
 
 static void set_stack(struct pb_open_segment *first, struct pb_stack *s)
@@ -217,25 +253,70 @@ static void count_in_parent(struct pb_open_call *root)
 	}
 }
 
+static bool is_left(const struct kept *k)
+{
+	uint32_t epoch = __atomic_load_n(&k->epoch, __ATOMIC_RELAXED);
+
+	return epoch && epoch != pb_process->epoch;
+}
+
+bool pb_chain_is_reserved(const struct pb_stack *s)
+{
+	return is_left(kept_of(s));
+}
+
+static bool has_calls(const struct kept *k)
+{
+	return !pb_open_is_root(pb_open_innermost(k->first->call));
+}
+
+/* Memory may have been used for several stacks, one after the other. The last one that was used is
+ * that of the youngest ancestor. If this ancestor had several such stacks, only one of them can
+ * have open calls, unless bounds were guessed wrongly. */
+static bool is_newer(const struct kept *k, const struct kept *than)
+{
+	return k->epoch != than->epoch ? k->epoch > than->epoch : has_calls(k) && !has_calls(than);
+}
+
+/* Returns the element that an ancestor has left for the stack with this slot; NULL: there is
+ * none. */
+static struct kept *left_at(uint64_t slot)
+{
+	uint32_t nr = __atomic_load_n(&nr_kept, __ATOMIC_RELAXED);
+	struct kept *found = NULL;
+
+	if (pb_likely(pb_process->epoch == FIRST_EPOCH))
+		return NULL;
+	for (struct kept *k = kept; k < kept + nr; k++)
+		if (slot >= k->lo && slot < k->hi && is_left(k) && (!found || is_newer(k, found)))
+			found = k;
+	return found;
+}
+
+bool pb_chain_is_left(uint64_t slot)
+{
+	return left_at(slot);
+}
+
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
 {
-	if (pb_likely(pb_process->epoch == FIRST_EPOCH))
-		return;
-	for (struct kept *k = kept; k < kept + PB_MAX_STACKS; k++) {
-		uint32_t epoch = k->epoch;
+	struct kept *k;
 
-		if (!epoch || epoch == pb_process->epoch || slot < k->lo || slot >= k->hi ||
-		    !__atomic_compare_exchange_n(&k->epoch, &epoch, 0, false, __ATOMIC_ACQUIRE,
+	while ((k = left_at(slot))) {
+		struct kept from = *k;
+
+		/* once the epoch is 0, another thread may use the element */
+		if (!__atomic_compare_exchange_n(&k->epoch, &from.epoch, 0, false, __ATOMIC_ACQUIRE,
 						 __ATOMIC_RELAXED))
 			continue;
 		pb_chain_end(s);
-		s->lo = k->lo;
-		s->hi = k->hi;
-		s->top = k->first->call;
+		s->lo = from.lo;
+		s->hi = from.hi;
+		s->top = from.first->call;
 		s->period = (uint32_t)s->top->start;
-		set_stack(k->first, s);
+		set_stack(from.first, s);
 		count_in_parent(s->top);
-		kept[s - pb_stacks] = (struct kept){ s->lo, s->hi, k->first, pb_process->epoch };
+		keep(s, from.first);
 		return;
 	}
 }
@@ -274,10 +355,13 @@ void pb_chain_forget_returns(void)
 void pb_chain_end(struct pb_stack *s)
 {
 	struct pb_open_segment *next, *seg = s->top ? first_of(pb_open_segment_of(s->top)) : NULL;
+	struct kept *k = kept_of(s);
 
 	s->top = NULL;
 	if (seg == &no_segment)
 		return;
+	if (k && seg && k->first == seg)
+		__atomic_store_n(&k->epoch, 0, __ATOMIC_RELAXED);
 	for (; seg; seg = next) {
 		next = seg->next;
 		pb_chain_give(NULL, seg);

@@ -28,10 +28,17 @@ void pb_chains_leave(void);
 /* Gets memory for the first calls of a stack that has no open calls. If no memory is left, the
  * stack's calls are recorded without their returns. */
 void pb_chain_begin(struct pb_stack *s);
-/* In a forked child, lets the new stack s take over the calls that were open before the fork on the
- * same machine stack. slot: a return slot on that machine stack. Does nothing if there are no such
- * calls, or if this process isn't a forked child. */
+/* Returns whether this is a forked child, an ancestor knew a stack that holds the slot, and no hit
+ * of the child has come to this stack yet. */
+bool pb_chain_is_left(uint64_t slot);
+/* If pb_chain_is_left(), gives the new stack s the bounds and the open calls of that stack.
+ * Otherwise does nothing. */
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot);
+/* Returns whether pb_chain_inherit() may still need what an ancestor has left in the place of the
+ * free entry s. If s gets calls of its own, this is overwritten. */
+bool pb_chain_is_reserved(const struct pb_stack *s);
+/* Must be called when the bounds of s have changed, so that forked children know the new ones. */
+void pb_chain_set_bounds(const struct pb_stack *s);
 /* Gives back the memory of a stack on which no call is open any more. */
 void pb_chain_end(struct pb_stack *s);
 bool pb_chain_is_empty(const struct pb_stack *s);

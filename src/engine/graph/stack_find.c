@@ -83,11 +83,25 @@ static struct pb_stack *find_guessed(uint64_t slot, struct pb_stack **near)
 	return NULL;
 }
 
-/* Adds a stack with the guessed bounds [lo, hi), which hold the slot. */
-static struct pb_stack *guess(const struct pb_thread *t, uint64_t lo, uint64_t slot, uint64_t hi)
+/* Adds a stack with the guessed bounds [lo, hi). */
+static struct pb_stack *guess(const struct pb_thread *t, uint64_t lo, uint64_t hi)
 {
 	struct pb_stack *s = pb_stack_take(lo, hi, false);
 
+	if (s)
+		pb_stack_set_filled(t, s);
+	return s;
+}
+
+/* In a forked child, adds the stack that holds the slot, if an ancestor knew it. Its bounds and
+ * open calls are those that it had before the fork. NULL: no ancestor knew such a stack. */
+static struct pb_stack *inherit(const struct pb_thread *t, uint64_t slot)
+{
+	struct pb_stack *s;
+
+	if (pb_likely(!pb_chain_is_left(slot)))
+		return NULL;
+	s = pb_stack_take(slot - PB_GUESS_BELOW, slot + PB_GUESS_ABOVE, false);
 	if (!s)
 		return NULL;
 	pb_chain_inherit(s, slot);
@@ -110,7 +124,8 @@ static struct pb_stack *cut_off(const struct pb_thread *t, struct pb_stack *s, u
 
 	if (outermost && slot > outermost) {
 		s->hi = outermost + 8;
-		return guess(t, s->hi, slot, hi);
+		pb_chain_set_bounds(s);
+		return guess(t, s->hi, hi);
 	}
 	if (innermost > slot)
 		hi = least(hi, innermost);
@@ -118,7 +133,8 @@ static struct pb_stack *cut_off(const struct pb_thread *t, struct pb_stack *s, u
 		hi = least(hi, s->lo);	/* s doesn't hold the slot, it is only near */
 	else
 		s->lo = least(hi, s->hi);
-	return guess(t, slot - PB_GUESS_BELOW, slot, hi);
+	pb_chain_set_bounds(s);
+	return guess(t, slot - PB_GUESS_BELOW, hi);
 }
 
 static struct pb_stack *search(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)
@@ -129,6 +145,11 @@ static struct pb_stack *search(struct pb_thread *t, uint64_t slot, struct pb_sta
 		return s;
 	if (pb_stack_holds(&t->own, slot) && t->own.exact)
 		return &t->own;
+	/* The child may have guessed bounds that hold the slot, too. But an ancestor knew more of
+	 * this memory. */
+	s = inherit(t, slot);
+	if (s)
+		return s;
 	s = find_guessed(slot, &near);
 	if (!s && pb_stack_holds(&t->own, slot))
 		return &t->own;
@@ -136,9 +157,10 @@ static struct pb_stack *search(struct pb_thread *t, uint64_t slot, struct pb_sta
 		return cut_off(t, s ? s : near, slot);
 	if (!s && near) {
 		near->lo = slot - 4096;
+		pb_chain_set_bounds(near);
 		s = near;
 	}
-	return s ? s : guess(t, slot - PB_GUESS_BELOW, slot, slot + PB_GUESS_ABOVE);
+	return s ? s : guess(t, slot - PB_GUESS_BELOW, slot + PB_GUESS_ABOVE);
 }
 
 struct pb_stack *pb_stack_find(struct pb_thread *t, uint64_t slot, struct pb_stack **gone)

@@ -61,19 +61,19 @@ void pb_stack_drop(struct pb_stack *s)
 	pb_process->no_stack = 0;
 }
 
-static struct pb_stack *take_free(void)
+/* reserved: also takes an entry that a forked child may need for a stack of an ancestor. If the
+ * child comes to that stack later, it doesn't find the stack's open calls. */
+static struct pb_stack *take_free(bool reserved)
 {
 	uint32_t from = __atomic_load_n(&pb_process->stack_hint, __ATOMIC_RELAXED);
 
 	for (uint32_t n = 0; n < PB_MAX_STACKS; n++) {
-		uint32_t i = (from + n) % PB_MAX_STACKS, nr;
+		uint32_t i = (from + n) % PB_MAX_STACKS;
 
-		if (pb_stacks[i].id || !take(&pb_stacks[i], 0))
+		if (pb_stacks[i].id || (!reserved && pb_chain_is_reserved(&pb_stacks[i])) ||
+		    !take(&pb_stacks[i], 0))
 			continue;
-		nr = __atomic_load_n(&pb_process->nr_stacks, __ATOMIC_RELAXED);
-		while (nr <= i && !__atomic_compare_exchange_n(&pb_process->nr_stacks, &nr, i + 1,
-				false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-			;
+		pb_raise_to(&pb_process->nr_stacks, i + 1);
 		__atomic_store_n(&pb_process->stack_hint, i + 1, __ATOMIC_RELAXED);
 		__atomic_add_fetch(&pb_process->new_stacks, 1, __ATOMIC_RELAXED);
 		return &pb_stacks[i];
@@ -92,9 +92,11 @@ static struct pb_stack *take_any(void)
 		pb_process->no_stack--;
 		return NULL;
 	}
-	s = take_free();
-	if (s)
-		return s;
+	for (int reserved = 0; reserved < 2; reserved++) {
+		s = take_free(reserved);
+		if (s)
+			return s;
+	}
 	for (int exact = 0; exact < 2; exact++) {
 		for (s = pb_stacks; s < pb_stacks + PB_MAX_STACKS; s++)
 			if (s->exact == exact && take_unused(s))

@@ -237,15 +237,6 @@ static bool change_tcb(uint32_t i, uint64_t from, uint64_t to)
 					   __ATOMIC_RELAXED);
 }
 
-static void raise_to(uint32_t *n, uint32_t to)
-{
-	uint32_t old = __atomic_load_n(n, __ATOMIC_RELAXED);
-
-	while (old < to && !__atomic_compare_exchange_n(n, &old, to, false, __ATOMIC_RELAXED,
-							__ATOMIC_RELAXED))
-		;
-}
-
 /* Closes the state of a dead thread. The caller has set the state's word in tcbs[] to BUSY. */
 static void abandon(struct pb_thread *t)
 {
@@ -281,8 +272,8 @@ static struct pb_thread *free_state(uint64_t tcb)
 
 		if (tcbs[i] || !change_tcb(i, 0, tcb))
 			continue;
-		raise_to(&pb_process->nr_threads, i + 1);
-		raise_to(&high_ever, i + 1);
+		pb_raise_to(&pb_process->nr_threads, i + 1);
+		pb_raise_to(&high_ever, i + 1);
 		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
 		return &pb_threads[i];
 	}
@@ -361,7 +352,7 @@ static struct pb_thread *state_for(uint64_t tcb, bool *forked)
 
 	*forked = !pb_thread_is_new() && !t->tcb && change_tcb(i, 0, tcb);
 	if (*forked) {
-		raise_to(&pb_process->nr_threads, i + 1);
+		pb_raise_to(&pb_process->nr_threads, i + 1);
 		__atomic_add_fetch(&pb_process->nr_live, 1, __ATOMIC_RELAXED);
 		pb_process->forker_came = true;
 		return t;

@@ -164,6 +164,16 @@ static inline uint32_t pb_thread_number(const struct pb_thread *t)
 	return (uint32_t)(t - pb_threads);
 }
 
+/* Raises *n to `to`, unless it is higher. Other threads and handlers may do the same meanwhile. */
+static inline void pb_raise_to(uint32_t *n, uint32_t to)
+{
+	uint32_t old = __atomic_load_n(n, __ATOMIC_RELAXED);
+
+	while (old < to && !__atomic_compare_exchange_n(n, &old, to, false, __ATOMIC_RELEASE,
+							__ATOMIC_RELAXED))
+		;
+}
+
 /* Iterates over all states that a thread has or had. t: the state before, or NULL to begin. Returns
  * NULL after the last state. */
 static inline struct pb_thread *pb_thread_next(struct pb_thread *t)

@@ -66,7 +66,21 @@ void pb_chain_begin(struct pb_stack *s)
 	s->top = calls->call;
 }
 
+bool pb_chain_is_left(uint64_t slot)
+{
+	return false;
+}
+
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
+{
+}
+
+bool pb_chain_is_reserved(const struct pb_stack *s)
+{
+	return false;
+}
+
+void pb_chain_set_bounds(const struct pb_stack *s)
 {
 }
 

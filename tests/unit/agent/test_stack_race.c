@@ -72,7 +72,21 @@ bool pb_chain_is_empty(const struct pb_stack *s)
 	return !__atomic_load_n(&nr_open[s - stacks], __ATOMIC_RELAXED);
 }
 
+bool pb_chain_is_left(uint64_t slot)
+{
+	return false;
+}
+
 void pb_chain_inherit(struct pb_stack *s, uint64_t slot)
+{
+}
+
+bool pb_chain_is_reserved(const struct pb_stack *s)
+{
+	return false;
+}
+
+void pb_chain_set_bounds(const struct pb_stack *s)
 {
 }
 
