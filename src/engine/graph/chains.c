@@ -36,11 +36,15 @@ static uint32_t nr_segments, nr_used;	/* the first nr_used segments were used; n
 					 * nr_segments on may be used */
 static uint32_t nr_mapped;		/* number of segments that are mapped */
 
-/* With these tables a forked child finds its open calls. own_first has the first segment of each
- * thread's own stack. `kept` has the bounds and the first segment of each other stack. An element
- * of `kept` that has the epoch of an ancestor is *left*: the stack that it describes may exist in
- * this process, too, but no hit has come to it yet. */
-static struct pb_open_segment *own_first[PB_MAX_THREADS];
+/* With these tables a forked child finds its open calls. `own` has the bounds and the first segment
+ * of each thread's own stack, `kept` those of each other stack. An element of `kept` that has the
+ * epoch of an ancestor is *left*: the stack that it describes may exist in this process, too, but
+ * no hit has come to it yet. */
+static struct own {
+	struct pb_open_segment *first;	/* NULL: none */
+	uint64_t lo, hi, guard;		/* hi 0: the state is free */
+	bool exact;
+} own[PB_MAX_THREADS];
 static struct kept {
 	uint64_t lo, hi;
 	struct pb_open_segment *first;
@@ -423,31 +427,48 @@ uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s)
 	return pb_open_is_root(c) ? 0 : slot_of(c);
 }
 
+bool pb_chain_own_bounds(struct pb_thread *t)
+{
+	const struct own *o = &own[pb_thread_number(t)];
+
+	t->own.lo = o->lo;
+	t->own.hi = o->hi;
+	t->own.guard = o->guard;
+	t->own.exact = o->exact;
+	return o->hi;
+}
+
 void pb_chain_thread_begin(struct pb_thread *t, bool forked)
 {
-	struct pb_open_segment **first = &own_first[pb_thread_number(t)];
+	struct own *o = &own[pb_thread_number(t)];
 
 	if (!forked)
 		pb_chain_thread_end(t);
-	if (forked && *first) {
-		t->own.top = (*first)->call;
+	if (forked && o->first) {
+		t->own.top = o->first->call;
 		t->own.period = (uint32_t)t->own.top->start;
-		set_stack(*first, &t->own);
+		set_stack(o->first, &t->own);
 		count_in_parent(t->own.top);
 	} else {
 		pb_chain_begin(&t->own);
-		*first = t->own.top == no_segment.call ? NULL : pb_open_segment_of(t->own.top);
+		o->first = t->own.top == no_segment.call ? NULL : pb_open_segment_of(t->own.top);
 	}
-	if (*first)
-		(*first)->stack = &t->own;
+	if (o->first)
+		o->first->stack = &t->own;
+	o->lo = t->own.lo;
+	o->guard = t->own.guard;
+	o->exact = t->own.exact;
+	pb_barrier();
+	*(volatile uint64_t *)&o->hi = t->own.hi;
 }
 
 void pb_chain_thread_end(struct pb_thread *t)
 {
-	struct pb_open_segment **first = &own_first[pb_thread_number(t)];
+	struct own *o = &own[pb_thread_number(t)];
 
-	t->own.top = *first ? (*first)->call : NULL;
-	*first = NULL;
+	*(volatile uint64_t *)&o->hi = 0;
+	t->own.top = o->first ? o->first->call : NULL;
+	o->first = NULL;
 	pb_chain_end(&t->own);
 }
 

@@ -52,8 +52,13 @@ struct pb_open_call *pb_chain_first(const struct pb_stack *s);
  * thread may be running on s now. */
 uint64_t pb_chain_outermost(const struct pb_stack *s);
 uint64_t pb_chain_innermost(const struct pb_thread *t, const struct pb_stack *s);
-/* Called when a thread has got its state: sets up the thread's own stack. forked: this is a forked
- * child, and the calls that were open on that stack stay open. */
+/* In a forked child, gives the own stack of the thread that forked the bounds that it had before
+ * the fork. The thread's first hit may be on another stack, so its slot doesn't show where the own
+ * stack is. False: before the fork, the thread's state wasn't complete. */
+bool pb_chain_own_bounds(struct pb_thread *t);
+/* Called when a thread has got its state, and the bounds of its own stack are known: sets up the
+ * calls of this stack. forked: this is a forked child, and the calls that were open on that stack
+ * stay open. */
 void pb_chain_thread_begin(struct pb_thread *t, bool forked);
 /* Called when the thread t is gone. Gives back the memory for the calls of its own stack. */
 void pb_chain_thread_end(struct pb_thread *t);

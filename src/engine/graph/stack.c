@@ -308,7 +308,7 @@ void pb_stack_add(struct pb_thread *t, uint64_t lo, uint64_t hi, bool alternate)
 	}
 	pb_stack_forget_found();
 	if (pb_stack_holds(&t->own, lo)) {
-		pb_process->holes = true;
+		pb_process->holes = pb_had_holes = true;
 		t->w.own_lo = t->w.own_hi = 0;	/* now that the stack has a hole, a lower address
 						 * doesn't mean an inner call */
 		set_within(t, s);

@@ -336,6 +336,8 @@ static void process_begin(uint32_t tid)
 		pb_dumpable_return();	/* the child may have been forked without libc */
 	__atomic_compare_exchange_n(&pb_process->pid, &none, pid, false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
+	if (pb_had_holes)
+		pb_process->holes = true;
 	none = 0;
 	if (__atomic_compare_exchange_n(&pb_process->epoch, &none,
 					__atomic_add_fetch(&last_epoch, 1, __ATOMIC_RELAXED), false,
@@ -365,7 +367,8 @@ static void fill_state(struct pb_thread *t, bool forked, uint32_t tid, uint64_t 
 {
 	pb_writer_init(&t->w, pb_process->pid, tid, pb_image);
 	t->own.thread = t;
-	own_stack(&t->own, pb_cpu_thread_pointer(), slot);
+	if (!forked || !pb_chain_own_bounds(t))
+		own_stack(&t->own, pb_cpu_thread_pointer(), slot);
 	t->own.id = 1ul << 63 | t->w.serial;
 	t->nowhere.id = 1ul << 62 | t->w.serial;
 	t->w.stack = t->own.id;

@@ -14,6 +14,7 @@ PB_LASTING struct pb_exec_reserve *pb_exec_reserves;
 PB_LASTING struct pb_stack *pb_stacks;
 PB_LASTING struct pb_thread *pb_threads;
 uint32_t pb_period;
+bool pb_had_holes;
 
 /* Also a state of zeros. It is never filled. */
 struct pb_thread pb_foreign_thread;

@@ -146,7 +146,8 @@ struct pb_process {
 	uint32_t readers;	/* number of loads under way that may fault (uaccess.c) */
 	uint32_t forgetting;	/* number of threads in pb_chain_forget_returns() */
 	uint32_t limiting;	/* not 0: a thread gives back address space (process/limits.c) */
-	bool holes;		/* a stack was reported that lies inside a thread's own stack */
+	bool holes;		/* a stack was reported that lies inside a thread's own stack, in
+				 * this process or an ancestor */
 	uint64_t exec_owner[PB_EXEC_RESERVES];	/* for each part of the reserve: the TCB of the
 						 * thread that uses it; 0: free */
 };
@@ -154,6 +155,9 @@ extern struct pb_process *pb_process;	/* the struct lies in wiped memory */
 extern struct pb_exec_reserve *pb_exec_reserves; /* [PB_EXEC_RESERVES] */
 extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */
 extern struct pb_thread *pb_threads;	/* [PB_MAX_THREADS] */
+
+/* `holes` of the parent, which a forked child takes over. Not in wiped memory. */
+extern bool pb_had_holes;
 
 /* The period that is in force (period.h). */
 extern uint32_t pb_period;
