@@ -22,7 +22,9 @@ int pb_bpf_format_check(const char *format, uint32_t size, uint32_t nr_args);
  * Writes the formatted text to `to`, at most `size` bytes with the final 0. If size is 0, writes
  * nothing. Returns the full length of the text without the 0. -EINVAL: pb_bpf_format_check()
  * rejects the format. -ENOSPC: the arguments take more than 512 bytes. Strings (%s) and IP
- * addresses (for example %pI4) are read through the run's host.
+ * addresses (for example %pI4) are read through the run's host. All of them are read before the
+ * first byte is written, so `to` may overlap with them. Other threads may change the format
+ * meanwhile. Then the text may be a mixture, but no memory outside of the format is read.
  */
 int64_t pb_bpf_format(struct pb_bpf_run *run, char *to, uint32_t size, const char *format,
 		      uint32_t format_size, const uint64_t *args, uint32_t nr_args);

@@ -30,7 +30,7 @@ PB_BPF_HELPER(dynptr_read)
 	int err = !d->data || r5 ? -EINVAL : check(d, (uint32_t)r4, (uint32_t)r2);
 
 	if (!err)
-		memcpy(PB_BPF_PTR(r1), d->data + (uint32_t)r4, (uint32_t)r2);
+		memmove(PB_BPF_PTR(r1), d->data + (uint32_t)r4, (uint32_t)r2);
 	return (uint64_t)(int64_t)err;
 }
 

@@ -226,6 +226,60 @@ static void traces(void **state)
 	assert_string_equal(seen.trace, "<>");
 }
 
+static char format[16];
+static const char *changed;
+
+/* Reads a string while another thread changes the format. */
+static int64_t host_read_str(struct pb_bpf_run *r, char *to, uint64_t from, uint32_t n)
+{
+	strcpy(format, changed);
+	return pb_bpf_host_linux()->read_str(r, to, from, n);
+}
+
+static void formats_that_change(void **state)
+{
+	static const struct {
+		const char *before, *after;
+		int64_t len;
+	} cases[] = {
+		{ "%s %d", "%s %z", -EINVAL },
+		{ "%s %%d", "%s %d%d", -EINVAL },
+		{ "%s", "%s %d %d %d", 1 },
+		{ "%s %d", "%s", -EINVAL },
+		{ "%d %s", "%z %z", 3 },
+	};
+	uint64_t args[3] = { 5, 5, ~0ull };
+
+	host.trace = host_trace;
+	host.read_str = host_read_str;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		changed = cases[i].after;
+		strcpy(format, cases[i].before);
+		args[0] = format[1] == 's' ? P("t") : 5;
+		args[1] = format[1] == 's' ? 5 : P("t");
+		assert_int_equal(DO(trace_vprintk, P(format), sizeof(format), P(args), 16),
+				 cases[i].len);
+	}
+}
+
+static void output_over_its_input(void **state)
+{
+	struct pb_bpf_dynptr d;
+	char buf[32] = "abc";
+	uint64_t args[2] = { 7, P(buf) };
+
+	assert_int_equal(DO(snprintf, P(buf), 16, P("%d%s"), P(args), 16), 5);
+	assert_string_equal(buf, "7abc");
+	args[0] = 0x3131313131313131;
+	args[1] = 0x3232323232323232;
+	assert_int_equal(DO(snprintf, P(args), 16, P("ab%lx%lx"), P(args), 16), 35);
+	assert_memory_equal(args, "ab3131313131313", 16);
+	memcpy(buf, "ABCDEFGHIJKLMNOPQRSTUVWX", 24);
+	assert_int_equal(DO(dynptr_from_mem, P(buf), 24, 0, P(&d)), 0);
+	assert_int_equal(DO(dynptr_read, P(buf + 1), 20, P(&d), 0), 0);
+	assert_memory_equal(buf, "AABCDEFGHIJKLMNOPQRSTVWX", 24);
+}
+
 /* ---- functions that are traced ------------------------------------------------------ */
 
 static void functions(void **state)
@@ -481,7 +535,8 @@ int main(void)
 {
 #define T(name)	cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
-		T(memory_that_is_not_there), T(who_runs), T(clocks), T(traces), T(functions),
+		T(memory_that_is_not_there), T(who_runs), T(clocks), T(traces),
+		T(formats_that_change), T(output_over_its_input), T(functions),
 		T(stacks), T(groups), T(events), T(locks), T(sockets), T(no_room),
 	};
 
