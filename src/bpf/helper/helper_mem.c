@@ -217,7 +217,8 @@ PB_BPF_HELPER(snprintf)
 	uint32_t bytes = (uint32_t)r5;
 	int64_t len;
 
-	if (!are_args(r4, bytes))
+	/* the verifier, as the kernel's, accepts NULL with a size that isn't 0 */
+	if (!are_args(r4, bytes) || (!r1 && (uint32_t)r2))
 		return PB_BPF_ERR(EINVAL);
 	len = pb_bpf_format(run, PB_BPF_PTR(r1), (uint32_t)r2, PB_BPF_PTR(r3), ~0u, PB_BPF_PTR(r4),
 			    bytes / 8);

@@ -189,7 +189,8 @@ PB_BPF_HELPER(csum_diff)
 	uint32_t nr = (uint32_t)r2, total = nr + (uint32_t)r4;
 	uint64_t sum = 0;
 
-	if ((nr | (uint32_t)r4) & 3 || total > 512)
+	/* the verifier, as the kernel's, accepts NULL with a size that isn't 0 */
+	if ((nr | (uint32_t)r4) & 3 || total > 512 || (!r1 && nr) || (!r3 && (uint32_t)r4))
 		return PB_BPF_ERR(EINVAL);
 	for (uint32_t i = 0; i < nr / 4; i++) {
 		uint32_t word;

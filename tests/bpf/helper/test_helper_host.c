@@ -280,6 +280,22 @@ static void output_over_its_input(void **state)
 	assert_memory_equal(buf, "AABCDEFGHIJKLMNOPQRSTVWX", 24);
 }
 
+/* The verifier accepts a pointer that may be NULL together with a size that isn't 0. */
+static void no_memory(void **state)
+{
+	uint32_t words[4] = { 1, 2, 3, 4 };
+
+	assert_int_equal(DO(snprintf, 0, 16, P("text"), 0, 0), -EINVAL);
+	assert_int_equal(DO(snprintf, 0, 0, P("text"), 0, 0), 5);
+	assert_int_equal(DO(snprintf, P(words), 16, P("text"), 0, 8), -EINVAL);
+	assert_int_equal(DO(trace_vprintk, P("text"), 5, 0, 8), -EINVAL);
+	assert_int_equal(DO(csum_diff, 0, 16, 0, 0, 0), -EINVAL);
+	assert_int_equal(DO(csum_diff, P(words), 16, 0, 16, 0), -EINVAL);
+	assert_int_equal(DO(csum_diff, 0, 0, P(words), 16, 0), 10);
+	assert_int_equal(DO(read_branch_records, 0, 0, 16, 0), -ENOENT);
+	assert_int_equal(DO(redirect_neigh, 1, 0, 4, 0), 2);
+}
+
 /* ---- functions that are traced ------------------------------------------------------ */
 
 static void functions(void **state)
@@ -536,7 +552,7 @@ int main(void)
 #define T(name)	cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
 		T(memory_that_is_not_there), T(who_runs), T(clocks), T(traces),
-		T(formats_that_change), T(output_over_its_input), T(functions),
+		T(formats_that_change), T(output_over_its_input), T(no_memory), T(functions),
 		T(stacks), T(groups), T(events), T(locks), T(sockets), T(no_room),
 	};
 
