@@ -80,7 +80,8 @@
 #define PB_PROG_HASH_ALIGN	5
 #define PB_PROG_HASH_FACTOR	0x9e3779b97f4a7c15
 #define PB_PROG_HASH_BITS	17
-/* bytes of the thread's stack that a program may need: 33 tail calls of subprograms take 9.5 KB */
+/* The least number of bytes of the thread's stack with which programs run. Programs with callbacks
+ * or without native code may need more (struct prog_site's `room`). */
 #define PB_PROG_ROOM		12288
 #define PB_TOLD_GUARD		4096	/* the first page of a stack that the program reported may
 					 * be its guard */

@@ -103,6 +103,8 @@ struct pb_bpf_host {
 	 */
 	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 	void (*gives)(struct pb_bpf_run *run, void *what);
+	/* Called when a tail call fails because the stack has too little room. NULL: not called */
+	void (*no_room)(struct pb_bpf_run *run);
 	/* Sends a copy of the packet to a device. Returns 0 or -errno. NULL: -EINVAL (no such
 	 * device) */
 	int (*clone)(struct pb_bpf_run *run, uint32_t ifindex, uint64_t flags);

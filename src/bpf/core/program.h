@@ -106,6 +106,8 @@ struct pb_bpf_prog {
 	uint32_t nr_maps, id;
 	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
 					 * the context */
+	uint32_t room;			/* bytes of the thread's stack that a run may need, with
+					 * helpers and callbacks, but without tail calls */
 	char name[BPF_OBJ_NAME_LEN];
 	/* runs the program: `jited`, or the interpreter with the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
@@ -127,6 +129,8 @@ struct pb_bpf_run {
 	void *ctx;
 	const struct pb_bpf_host *host;
 	uint64_t cookie;		/* the attachment's cookie */
+	uint64_t stack_end;		/* a tail call fails if its target doesn't fit on the
+					 * thread's stack above this address; 0: no limit */
 	uint32_t cpu_slot;		/* the per-CPU slot that the run owns */
 	uint32_t thread;		/* the thread's id, for spin locks in values */
 	uint32_t tail_calls;		/* number of tail calls so far */
@@ -195,9 +199,9 @@ pb_bpf_fn pb_bpf_ld_abs;
 
 /* For interpreter and JIT: a tail call to map[index]. Sets run->prog, and returns the function to
  * call with (run->ctx, run). The function's result becomes r0. Returns NULL if there is no program
- * of the same type at index, or if the run made too many tail calls. After NULL the program
- * continues with its next instruction. (The kernel checks a program's type earlier: when the
- * program is put into the array.) */
+ * of the same type at index, if the run made too many tail calls, or if the target needs more stack
+ * than is left (run->stack_end). After NULL the program continues with its next instruction. (The
+ * kernel checks a program's type earlier: when the program is put into the array.) */
 uint64_t (*pb_bpf_tail_call(struct pb_bpf_map *map, uint32_t index, struct pb_bpf_run *run))
 	(const void *ctx, struct pb_bpf_run *run);
 

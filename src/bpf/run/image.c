@@ -13,6 +13,12 @@
 
 #define PAGE	4096u
 
+/* bytes of stack: for the frames of native code and one helper; for a helper that calls a callback;
+ * for a call of the interpreter */
+#define HELPER_ROOM		5120
+#define CALLBACK_ROOM		1024
+#define INTERPRETER_ROOM	1536
+
 /* The header at the start of a program's mapping. */
 struct image {
 	struct image *next;
@@ -273,6 +279,19 @@ static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft,
 	return !pb_bpf_jit(job);
 }
 
+/* Returns how many bytes of stack a run may need. The constants are more than what programs with
+ * the deepest helpers were seen to use. */
+static uint32_t room_of(const struct pb_bpf_prog *p)
+{
+	uint32_t levels = 0;
+
+	/* The verifier allows no recursion, so each subprogram is at most once on the stack. */
+	for (uint32_t i = 0; i < p->nr_subs && levels < PB_BPF_MAX_FRAMES - 1; i++)
+		levels += p->subs[i].callback;
+	return HELPER_ROOM + levels * CALLBACK_ROOM +
+	       (p->jited ? 0 : (levels + 1) * INTERPRETER_ROOM);
+}
+
 static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job)
 {
 	struct pb_bpf_prog *p = (struct pb_bpf_prog *)(block + l->prog);
@@ -301,7 +320,7 @@ static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job
 
 static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct pb_bpf_prog **prog)
 {
-	struct pb_bpf_prog draft;
+	struct pb_bpf_prog draft, *p;
 	struct layout l;
 	struct image *m;
 	char *block;
@@ -319,6 +338,8 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 	copy(block, &l, s);
 	if (job->len)
 		add_code(block, &l, job);
+	p = (struct pb_bpf_prog *)(block + l.prog);
+	p->room = room_of(p);
 	err = pb_bpf_pages->protect(block + PAGE, l.code - PAGE, PROT_READ);
 	if (!err && job->len)
 		err = pb_bpf_pages->protect(block + l.code, l.size - l.code, PROT_READ | PROT_EXEC);
@@ -326,8 +347,8 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 		pb_bpf_pages->unmap(block, l.size);
 		return err;
 	}
-	*prog = (struct pb_bpf_prog *)(block + l.prog);
-	add_image(m, *prog);
+	*prog = p;
+	add_image(m, p);
 	if ((*prog)->jited && pb_bpf_settings.jit_enable > 1 && pb_bpf_settings.show)
 		pb_bpf_settings.show(*prog, job->passes);
 	return 0;

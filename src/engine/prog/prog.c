@@ -29,6 +29,8 @@
 /* size of the table of sites; unused pages cost nothing */
 #define SLOTS		(1u << PB_PROG_HASH_BITS)
 #define MOST_SITES	(PB_WATCH_BELOW - 1)
+#define HIT_ROOM	1024		/* bytes of stack between the return slot and a program's
+					 * frame */
 
 struct link {
 	const struct pb_progs_link *link;
@@ -211,6 +213,7 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 	if (!table[i]) {
 		__atomic_store_n(&table[i], p, __ATOMIC_RELEASE);
 		nr_sites++;
+	p->room = PB_PROG_ROOM;
 	}
 	return p;
 }
@@ -241,6 +244,8 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 }
 
 _Static_assert(PB_PROGS_MAX_LINKS <= 64 * PB_MSG_LINKS, "abi/messages.h");
+	if (p->room < HIT_ROOM + l->prog->room)
+		p->room = HIT_ROOM + l->prog->room;
 
 static bool is_for(const struct link *l, const struct pb_module *m)
 {
@@ -278,8 +283,8 @@ void pb_prog_module_gone(struct pb_module *m)
 }
 
 /* Returns the handler of a site with programs. pb_watch_entry() jumps to site->body, not to the
- * next handler. So it serves only sites that need no next handler and have no programs at their
- * entry. */
+ * next handler, and checks only for PB_PROG_ROOM. So it serves only sites that need no next handler
+ * and no more room, and have no programs at their entry. */
 static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 {
 	struct prog_site *p = site_of(site);
@@ -289,8 +294,8 @@ static uint64_t wrap(struct pb_site *site, uint64_t next, uint64_t idle)
 	p->idle = idle;
 	p->call = pb_open_fields(site->id, PB_ENTRY_PROG, p->watch);
 	__atomic_store_n(&p->next, next, __ATOMIC_RELEASE);
-	return (uint64_t)(next == idle && idle == site->body && !p->nr_entry ? pb_watch_entry :
-			  pb_prog_entry);
+	return (uint64_t)(next == idle && idle == site->body && !p->nr_entry &&
+			  p->room == PB_PROG_ROOM ? pb_watch_entry : pb_prog_entry);
 }
 
 bool pb_prog_holds(uint64_t pc)
@@ -317,6 +322,7 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 
 /* Doesn't call pb_bpf_enter_counted(), because the frame of that function would hinder
  * unwinders. */
+	r->run.stack_end = t->stack->lo + t->stack->guard;
 static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *prog)
 {
 	uint64_t from = host->clock(&r->run, PB_BPF_MONOTONIC);
@@ -347,9 +353,9 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 	return ret;
 }
 
-static inline bool has_room(const struct pb_stack *s, uint64_t slot)
+static inline bool has_room(const struct pb_stack *s, const struct prog_site *p, uint64_t slot)
 {
-	return slot - s->lo >= PB_PROG_ROOM + s->guard;
+	return slot - s->lo >= p->room + s->guard;
 }
 
 /* Does nothing except at its first call in a forked child. That call frees the per-CPU slots of
@@ -387,7 +393,7 @@ struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 	if (t)
 		after_fork();
 	s = t ? pb_calls_stack(t, slot) : NULL;
-	if (s && s->exact && has_room(s, slot))
+	if (s && s->exact && has_room(s, p, slot))
 		return (struct pb_prog_room){ p, 0 };
 	/* t is NULL if tracing is off, or the thread can't be traced */
 	return t ? missed(p) :
@@ -404,8 +410,8 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot)
 
 	if (!p)
 		return (struct pb_prog_room){ NULL, site->body };
-	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) && has_room(s, slot) &&
-		      !pb_latched))
+	if (pb_likely(t->top && s->exact && pb_stack_holds(s, slot) &&
+		      has_room(s, p, slot) && !pb_latched))
 		return (struct pb_prog_room){ p, 0 };
 	/* there isn't even room for the slow path */
 	if (slot - t->bottom < PB_HIT_ROOM)

@@ -75,6 +75,11 @@ static int event_output(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t
 	return put(run, PB_PROGS_EVENT, (uint32_t)(map - all_maps), data, size, more, more_size);
 }
 
+static void no_room(struct pb_bpf_run *run)
+{
+	__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+}
+
 static uint64_t func_ip(struct pb_bpf_run *run)
 {
 	return pb_prog_run_of(run)->at->ip;
@@ -257,6 +262,7 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	host.clock = now;
 	host.takes = pb_prog_takes;
 	host.gives = pb_prog_gives;
+	host.no_room = no_room;
 	host.read = read_memory;
 	host.write = write_memory;
 	host.uid_gid = uid_gid;

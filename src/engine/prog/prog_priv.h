@@ -21,6 +21,8 @@ struct prog_site {
 					 * pb_prog_entry(); idle: the handler that the site would
 					 * have if it were disabled */
 	uint32_t number;		/* the site's number in records */
+	uint32_t room;			/* bytes of the thread's stack that each of the programs
+					 * may need; at least PB_PROG_ROOM */
 	uint16_t watch;			/* the ID of this struct, which open calls have as their
 					 * `watch`; > 0 and < PB_WATCH_BELOW */
 	uint32_t nr_entry, nr_return;
