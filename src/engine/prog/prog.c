@@ -35,7 +35,7 @@
 struct link {
 	const struct pb_progs_link *link;
 	const struct pb_bpf_prog *prog;
-	bool per_cpu;			/* the program uses per-CPU maps */
+	bool per_cpu;			/* the program may use per-CPU maps */
 };
 
 #define GONE ((struct pb_site *)1)
@@ -83,9 +83,19 @@ static const struct pb_bpf_objects objects = { find_object, get_object, put_obje
 
 /* ---- the observer's file ------------------------------------------------------------------- */
 
-static bool is_per_cpu(const struct pb_bpf_map *m)
+/* Returns whether a program that names the map may use a per-CPU map: the map itself, a map in a
+ * map, or a map of a program that it reaches by a tail call. Maps and programs are added to maps
+ * and prog arrays at any time, but they are always among those of the observer's file. */
+static bool leads_to_per_cpu(const struct pb_bpf_map *m)
 {
-	return m->cpu_slots > 1;
+	switch (m->attr.type) {
+	case BPF_MAP_TYPE_PROG_ARRAY:
+	case BPF_MAP_TYPE_ARRAY_OF_MAPS:
+	case BPF_MAP_TYPE_HASH_OF_MAPS:
+		return nr_cpu_slots > 1;
+	default:
+		return m->cpu_slots > 1;
+	}
 }
 
 static int open_maps(const struct pb_prog_file *f)
@@ -114,7 +124,7 @@ static void make_links(const struct pb_prog_file *f)
 		pb_prog_returns |= l->link->returns;
 		pb_calls_watching |= l->link->returns;
 		for (uint32_t i = 0; i < l->prog->nr_maps; i++)
-			l->per_cpu |= is_per_cpu(l->prog->maps[i]);
+			l->per_cpu |= leads_to_per_cpu(l->prog->maps[i]);
 	}
 }
 
