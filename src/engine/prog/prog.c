@@ -49,8 +49,6 @@ struct prog_site *pb_prog_sites[SLOTS];
 static struct prog_site *by_watch[PB_WATCH_BELOW];
 static const struct pb_bpf_host *host;
 static const struct pb_progs_map *map_paths;
-static uint32_t our_pid;		/* the process that took the per-CPU slots and mapped the
-					 * maps */
 
 /* ---- objects in maps ----------------------------------------------------------------- */
 
@@ -114,6 +112,14 @@ static int open_maps(const struct pb_prog_file *f)
 	return 0;
 }
 
+/* Gives a forked child mappings of its own. Under a seccomp filter the old mappings stay, because
+ * the filter may kill the program for opening files. */
+static void map_again(void)
+{
+	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
+		pb_prog_map_again(&maps[i], map_paths[i].path);
+}
+
 static void make_links(const struct pb_prog_file *f)
 {
 	for (; nr_links < f->head->nr_links; nr_links++) {
@@ -144,7 +150,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	if (!pb_prog_file_check(&f, file, size))
 		return err;
 	*why = "the memory of an eBPF map can't be mapped";
-	err = pb_prog_runs_start();
+	err = pb_prog_runs_start(map_again);
 	if (!err)
 		err = open_maps(&f);
 	pb_bpf_settings.jit_enable = f.head->jit_enable;
@@ -155,7 +161,6 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 			    map_of(f.head->counts, BPF_MAP_TYPE_ARRAY), maps);
 	pb_prog_use_pages();
 	map_paths = f.maps;
-	our_pid = (uint32_t)pb_sys(SYS_getpid);
 	pb_ftrace_regs = wrap;
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		if (!f.progs[nr_progs].nr)
@@ -216,6 +221,7 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 	memset(p, 0, sizeof(*p));
 	p->watch = watch;
 	by_watch[watch] = p;
+	p->room = PB_PROG_ROOM;
 	p->ip = m->bias + pb_site_func(m, s)->addr;
 	p->number = m->first_site + (uint32_t)(s - m->sites);
 	p->next = p->idle = pb_site_idle(m, s);
@@ -223,7 +229,6 @@ static struct prog_site *make_site(struct pb_module *m, struct pb_site *s)
 	if (!table[i]) {
 		__atomic_store_n(&table[i], p, __ATOMIC_RELEASE);
 		nr_sites++;
-	p->room = PB_PROG_ROOM;
 	}
 	return p;
 }
@@ -247,6 +252,8 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 		pb_prog_left_out();
 		return;
 	}
+	if (p->room < HIT_ROOM + l->prog->room)
+		p->room = HIT_ROOM + l->prog->room;
 	(l->link->returns ? p->at_return : p->entry)[*nr] = l;
 	__atomic_store_n(nr, *nr + 1, __ATOMIC_RELEASE);
 	s->flags |= FTRACE_FL_REGS | (l->link->returns ? FTRACE_FL_RETURNS : 0);
@@ -254,8 +261,6 @@ static void attach_site(struct pb_module *m, struct pb_site *s, const struct lin
 }
 
 _Static_assert(PB_PROGS_MAX_LINKS <= 64 * PB_MSG_LINKS, "abi/messages.h");
-	if (p->room < HIT_ROOM + l->prog->room)
-		p->room = HIT_ROOM + l->prog->room;
 
 static bool is_for(const struct link *l, const struct pb_module *m)
 {
@@ -325,6 +330,7 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 {
 	r->run.host = host;
 	r->run.thread = t->w.tid;
+	r->run.stack_end = t->stack->lo + t->stack->guard;
 	r->run.cpu_slot = 0;
 	r->at = p;
 	r->overridden = false;
@@ -332,7 +338,6 @@ static inline void begin(struct pb_prog_run *r, const struct pb_thread *t,
 
 /* Doesn't call pb_bpf_enter_counted(), because the frame of that function would hinder
  * unwinders. */
-	r->run.stack_end = t->stack->lo + t->stack->guard;
 static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *prog)
 {
 	uint64_t from = host->clock(&r->run, PB_BPF_MONOTONIC);
@@ -355,6 +360,10 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 	r->run.tail_calls = 0;
 	r->run.lock_missed = false;
 	r->open = pb_prog_open(t, pb_regs_sp(regs));
+	if (pb_unlikely(r->open == PB_PROG_NOT_READY)) {
+		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
+		return 1;
+	}
 	if (l->per_cpu)
 		r->run.cpu_slot = pb_prog_cpu_slot(r->open, host->cpu(&r->run), nr_cpu_slots);
 	ret = pb_unlikely(pb_bpf_settings.stats) ? run_counted(r, l->prog) :
@@ -368,31 +377,14 @@ static inline bool has_room(const struct pb_stack *s, const struct prog_site *p,
 	return slot - s->lo >= p->room + s->guard;
 }
 
-/* Does nothing except at its first call in a forked child. That call frees the per-CPU slots of
- * threads that exist only in the parent, and maps the memory of the eBPF maps again. Under a
- * seccomp filter the old mappings stay, because the filter may kill the program for opening
- * files. */
-static void after_fork(void)
-{
-	uint32_t was = our_pid;
-
-	if (pb_process->pid == was ||
-	    !__atomic_compare_exchange_n(&our_pid, &was, pb_process->pid, false,
-					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		return;
-	pb_prog_forget_runs();
-	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
-		pb_prog_map_again(&maps[i], map_paths[i].path);
-}
-
 static struct pb_prog_room missed(struct prog_site *p)
 {
 	__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 	return (struct pb_prog_room){ p, __atomic_load_n(&p->next, __ATOMIC_ACQUIRE) };
 }
 
-/* The slow path of pb_prog_room(): the thread is new or on another stack, the process was forked,
- * or there isn't enough room. */
+/* The slow path of pb_prog_room(): the thread is new or on another stack, or there isn't enough
+ * room. */
 static __attribute__((noinline))
 struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 {
@@ -400,8 +392,6 @@ struct pb_prog_room room_elsewhere(struct prog_site *p, uint64_t slot)
 	struct pb_thread *t;
 
 	t = pb_latched ? NULL : pb_thread_get(slot);
-	if (t)
-		after_fork();
 	s = t ? pb_calls_stack(t, slot) : NULL;
 	if (s && s->exact && has_room(s, p, slot))
 		return (struct pb_prog_room){ p, 0 };

@@ -72,10 +72,14 @@ void pb_prog_use_pages(void);
 int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
 		 uint32_t nr_maps, struct pb_bpf_prog **prog);
 
-/* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot;
- * pb_prog_close() notes that it has ended. Context: hit path. */
+/* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot. It returns
+ * PB_PROG_NOT_READY if the run must be left out, because another thread is still preparing the
+ * forked child for runs. pb_prog_close() notes that the run has ended. Context: hit path. */
+#define PB_PROG_NOT_READY	((struct pb_prog_open *)1)
 struct pb_thread;
-int pb_prog_runs_start(void);		/* called before the first run; returns 0 or -errno */
+/* Called before the first run. Returns 0 or -errno. forked: maps the memory of the eBPF maps again;
+ * it is called once in a forked child, before the child's first run. */
+int pb_prog_runs_start(void (*forked)(void));
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,
@@ -85,6 +89,4 @@ uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
  * back. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 void pb_prog_gives(struct pb_bpf_run *run, void *what);
-/* Called in a forked child: forgets all runs, because their threads exist only in the parent. */
-void pb_prog_forget_runs(void);
 #endif

@@ -15,6 +15,11 @@
  * The later run then gives back the abandoned run's slot, and at most MOST_HELD of its records and
  * locks. If the thread has ended, a later thread may reuse its struct pb_thread. The first run of
  * the later thread then does the same for the ended thread's run.
+ *
+ * In a forked child the kernel wipes the list, because all runs but those of the forking thread
+ * exist only in the parent. So the first run of each thread of the child finds that the thread is
+ * new. The first of these runs in the child prepares the child. A run that comes meanwhile is left
+ * out, because it would use maps while they get their new owner.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -49,24 +54,54 @@ struct pb_prog_open {
 	} held[MOST_HELD];
 };
 
-static struct thread_runs {
+struct thread_runs {
 	uint32_t tid, depth;
 	uint32_t deferred;		/* signals wait for the end of the run at this depth; 0: no
 					 * signal waits */
 	uint64_t mask;			/* the thread's mask, restored when that run is over */
 	struct pb_prog_open runs[MOST_NESTED];
-} *thread_runs;
-static uint8_t cpu_slot_taken[PB_BPF_MAX_CPU_SLOTS];
+};
 
-int pb_prog_runs_start(void)
+/* All bytes are 0 in a forked child (MADV_WIPEONFORK). */
+static struct process_runs {
+	uint32_t preparing;		/* the thread that prepares the process for runs, or has
+					 * done so */
+	uint32_t ready;			/* runs are possible */
+	uint8_t cpu_slot_taken[PB_BPF_MAX_CPU_SLOTS];
+	struct thread_runs threads[PB_MAX_THREADS];
+} *runs;
+static void (*prepare)(void);
+
+int pb_prog_runs_start(void (*forked)(void))
 {
-	long p = pb_pages_map(0, sizeof(*thread_runs) * PB_MAX_THREADS, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long err, p = pb_pages_map(0, sizeof(*runs), PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (pb_sys_failed(p))
 		return (int)p;
-	thread_runs = (void *)p;
+	err = pb_sys(SYS_madvise, p, sizeof(*runs), MADV_WIPEONFORK);
+	if (err)
+		return (int)err;
+	prepare = forked;
+	runs = (void *)p;
+	runs->preparing = runs->ready = 1;
 	return 0;
+}
+
+/* Returns whether runs are possible in this process. Prepares a forked child, unless another thread
+ * is already doing this. A thread whose handler has left the preparation by a jump begins again. */
+static bool is_ready(uint32_t tid)
+{
+	uint32_t other = 0;
+
+	if (__atomic_load_n(&runs->ready, __ATOMIC_ACQUIRE))
+		return true;
+	if (!__atomic_compare_exchange_n(&runs->preparing, &other, tid, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED) && other != tid)
+		return false;
+	prepare();
+	__atomic_store_n(&runs->ready, 1, __ATOMIC_RELEASE);
+	return true;
 }
 
 /* Takes a free per-CPU slot; the search begins at `first`. Returns the slot's number plus 1; 0: all
@@ -76,8 +111,8 @@ static uint32_t take_cpu_slot(uint32_t first, uint32_t nr)
 	for (uint32_t i = 0; i < nr; i++) {
 		uint32_t cpu_slot = (first + i) % nr;
 
-		if (!cpu_slot_taken[cpu_slot] &&
-		    !__atomic_exchange_n(&cpu_slot_taken[cpu_slot], 1, __ATOMIC_ACQUIRE))
+		if (!runs->cpu_slot_taken[cpu_slot] &&
+		    !__atomic_exchange_n(&runs->cpu_slot_taken[cpu_slot], 1, __ATOMIC_ACQUIRE))
 			return cpu_slot + 1;
 	}
 	return 0;
@@ -90,7 +125,7 @@ static void give_cpu_slot(struct pb_prog_open *o)
 	o->cpu_slot = 0;
 	pb_barrier();
 	if (cpu_slot)
-		__atomic_store_n(&cpu_slot_taken[cpu_slot - 1], 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&runs->cpu_slot_taken[cpu_slot - 1], 0, __ATOMIC_RELEASE);
 }
 
 /* Gives back everything that an abandoned run holds. */
@@ -162,7 +197,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 	ucontext_t *uc = ucontext;
 	struct pb_thread *t = pb_tls;
 	uint64_t mask;
-	struct thread_runs *r = t->top && thread_runs ? &thread_runs[pb_thread_number(t)] : NULL;
+	struct thread_runs *r = t->top && runs ? &runs->threads[pb_thread_number(t)] : NULL;
 
 	if (pb_likely(!r || !r->depth || r->tid != t->w.tid))
 		return false;
@@ -197,10 +232,12 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 {
-	struct thread_runs *r = &thread_runs[pb_thread_number(t)];
+	struct thread_runs *r = &runs->threads[pb_thread_number(t)];
 	struct pb_prog_open *o;
 
 	if (pb_unlikely(r->tid != t->w.tid)) {
+		if (!is_ready(t->w.tid))
+			return PB_PROG_NOT_READY;
 		/* the mask is that of a thread that has ended */
 		r->deferred = 0;
 		abandon_left(r, t, slot, true);
@@ -231,7 +268,7 @@ uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr)
 
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
 {
-	struct thread_runs *r = &thread_runs[pb_thread_number(t)];
+	struct thread_runs *r = &runs->threads[pb_thread_number(t)];
 
 	if (!o)
 		return;
@@ -268,13 +305,4 @@ void pb_prog_gives(struct pb_bpf_run *run, void *what)
 		o->nr_held--;
 		return;
 	}
-}
-
-void pb_prog_forget_runs(void)
-{
-	for (uint32_t i = 0; i < PB_MAX_THREADS; i++)
-		if (thread_runs[i].depth)
-			thread_runs[i].depth = thread_runs[i].deferred = 0;
-	for (uint32_t i = 0; i < PB_BPF_MAX_CPU_SLOTS; i++)
-		cpu_slot_taken[i] = 0;
 }
