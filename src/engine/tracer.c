@@ -56,6 +56,11 @@ static bool returns_are_hooked(struct pb_module *m, const struct pb_site *site)
 	return pb_site_func(m, site)->kind == PB_SITE_CYG || pb_site_returns(m, site);
 }
 
+static bool graph_caller(const struct pb_module *m, uint32_t func)
+{
+	return pb_callers_only && pb_hash_has(&graph_callers, m, func);
+}
+
 static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 {
 	uint32_t func = func_of(m, site);
@@ -74,10 +79,6 @@ static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 
 static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)
 {
-	if (pb_callers_only && pb_hash_has(&graph_callers, m, func_of(m, site)))
-		site->flags |= FTRACE_FL_CALLER;
-	else
-		site->flags &= ~FTRACE_FL_CALLER;
 	return pb_graph_handler(graph_mode(m, site),
 				pb_no_clock == PB_CLOCK_NONE && tracing_on && !max_depth);
 }
@@ -87,6 +88,7 @@ static struct ftrace_ops function_ops = {
 };
 static struct ftrace_ops graph_ops = {
 	.name = "function_graph", .trampoline = graph_trampoline, .graph_mode = graph_mode,
+	.caller = graph_caller,
 };
 static struct ftrace_ops *current;
 static struct ftrace_ops *installed;	/* the tracer whose sites are patched: `current`, or NULL

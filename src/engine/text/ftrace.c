@@ -166,6 +166,15 @@ static bool is_timed(const struct pb_module *m, const struct pb_site *s, uint32_
 	return false;
 }
 
+/* Returns FTRACE_FL_CALLER or 0. */
+static uint64_t caller_flag(const struct pb_module *m, uint32_t func)
+{
+	for (struct ftrace_ops *op = ops_list; op; op = op->next)
+		if (op->caller && pb_ftrace_wants(op, m, func) && op->caller(m, func))
+			return FTRACE_FL_CALLER;
+	return 0;
+}
+
 /* Marks the windows of those exits that must be patched. Called for all modules before any site is
  * prepared, because several functions may have the same window. */
 static void want_returns(struct pb_module *m)
@@ -207,7 +216,7 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 {
 	struct ftrace_ops *only = NULL;
 	unsigned nr = s->flags & FTRACE_FL_COUNT;
-	uint64_t tramp = s->flags & FTRACE_FL_TRAMP ? FTRACE_FL_TRAMP_EN : 0;
+	uint64_t set = s->flags & FTRACE_FL_TRAMP ? FTRACE_FL_TRAMP_EN : 0;
 
 	if (s->flags & FTRACE_FL_REFUSED)
 		return;
@@ -216,8 +225,11 @@ static void finish_site(struct pb_module *m, struct pb_site *s, uint32_t func, b
 	/* the exits are patched by now, so the agent sees the end of each call that it opens to
 	 * measure the call's time */
 	if (nr && is_timed(m, s, func))
-		tramp |= FTRACE_FL_TIMED;
-	s->flags = (s->flags & ~(FTRACE_FL_TRAMP_EN | FTRACE_FL_TIMED)) | tramp;
+		set |= FTRACE_FL_TIMED;
+	/* the site's new handler depends on this flag */
+	if (nr)
+		set |= caller_flag(m, func);
+	s->flags = (s->flags & ~(FTRACE_FL_TRAMP_EN | FTRACE_FL_TIMED | FTRACE_FL_CALLER)) | set;
 	if (nr)
 		count_ops(m, func, &only);
 	if (reported_by_hooks(m, s))

@@ -36,6 +36,8 @@ struct ftrace_ops {
 	/* for the list function: how the graph tracer enters a call; NULL: this ops doesn't
 	 * hook returns */
 	unsigned (*graph_mode)(struct pb_module *m, struct pb_site *site);
+	/* whether the function's site gets FTRACE_FL_CALLER; NULL: it doesn't */
+	bool (*caller)(const struct pb_module *m, uint32_t func);
 	bool timed;		/* pb_call_ended() must get this ops' calls at their ends */
 	struct ftrace_hash filter, notrace;
 	struct ftrace_ops *next;
