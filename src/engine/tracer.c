@@ -72,7 +72,9 @@ static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 		mode |= PB_ENTER_NESTED;
 	if (!returns_are_hooked(m, site))
 		return mode | PB_ENTER_CALL;
-	if (pb_thresh || pb_callers_only)
+	/* a function of graph_callers is recorded however long its calls take, so its entry need
+	 * not wait for its exit */
+	if (pb_thresh || (pb_callers_only && !(site->flags & FTRACE_FL_CALLER)))
 		mode |= PB_ENTER_LAZY;
 	return mode;
 }

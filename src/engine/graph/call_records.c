@@ -159,6 +159,15 @@ static bool is_caller(struct pb_thread *t, uint32_t site)
 	return yes;
 }
 
+/* Whether the call c, which is LAZY and ends at `now`, is recorded. */
+static bool is_selected(struct pb_thread *t, const struct pb_open_call *c, uint64_t now)
+{
+	uint64_t duration = now - c->start;
+
+	return duration >= pb_thresh && (int64_t)duration >= 0 &&
+	       (!pb_callers_only || is_caller(t, c->site));
+}
+
 void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, bool jump)
 {
 	uint64_t duration = now - c->start;
@@ -180,8 +189,7 @@ void pb_call_put_end(struct pb_thread *t, struct pb_open_call *c, uint64_t now, 
 					  NULL, 0, c);
 		return;
 	case PB_ENTRY_LAZY:
-		if (duration < pb_thresh || (int64_t)duration < 0 ||
-		    (pb_callers_only && !is_caller(t, c->site)))
+		if (!is_selected(t, c, now))
 			return;
 		break;
 	case PB_ENTRY_LEAF:
@@ -212,6 +220,14 @@ void pb_call_report(const struct pb_open_call *c, uint64_t now)
 		ended(c->site, now - c->start);
 }
 
+/* Whether calls of t's stack may have ended long ago, while nobody looked (period.h). */
+static bool is_of_former_period(const struct pb_thread *t)
+{
+	return t->stack->period != __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
+}
+
+/* The time at which a skipped call ended isn't known. A LAZY call counts as long enough if it is
+ * long enough now. */
 void pb_call_skipped(void *context, const struct pb_open_call *call)
 {
 	struct pb_thread *t = context;
@@ -221,15 +237,16 @@ void pb_call_skipped(void *context, const struct pb_open_call *call)
 	/* If interrupted code has claimed the ENTRY, the change to SILENT takes the claim away. If
 	 * that code goes on later, it doesn't write the ENTRY. */
 	bool late = change_state(c, PB_ENTRY_RECLAIMED, PB_ENTRY_SILENT);
-	bool whole = late || c->state == PB_ENTRY_LEAF ||
+	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
+	bool former = is_of_former_period(t);
+	bool lazy = c->state == PB_ENTRY_LAZY && !former && is_selected(t, c, now);
+	bool whole = late || lazy || c->state == PB_ENTRY_LEAF ||
 		     change_state(c, PB_ENTRY_CLAIMED, PB_ENTRY_SILENT);
 	uint64_t start = whole ? c->start | !c->start : PB_END_ENTRY;
-	uint64_t word = pb_ext_word(PB_EXT_END, PB_EXT_END_WORDS, c->site, 0), now = pb_clock();
 
 	if (c->watch && c->watch != PB_WATCH_BELOW)
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
-	/* a call of a former period may have ended long ago */
-	if (t->stack->period == __atomic_load_n(&pb_period, __ATOMIC_RELAXED))
+	if (!former)
 		pb_call_report(c, now);
 	if (c->state == PB_ENTRY_EMITTED)
 		pb_writer_put_end(&t->w, word, now, PB_EXT_TIME_BITS, &start, 1, c);
@@ -250,6 +267,9 @@ void pb_call_cut(void *context, const struct pb_open_call *c)
 		pb_call_skipped(context, c);
 	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_EMITTED)
 		pb_writer_missed(&t->w);
+	else if (c->record == PB_OPEN_UNKNOWN && c->state == PB_ENTRY_LAZY &&
+		 !is_selected(t, c, pb_clock()))
+		return;
 	else if (c->record == PB_OPEN_UNKNOWN &&
 		 (c->state <= PB_ENTRY_LATE || is_claimed(c->state))) {
 		pb_writer_lost(&t->w);
