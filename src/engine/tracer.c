@@ -70,13 +70,11 @@ static unsigned graph_mode(struct pb_module *m, struct pb_site *site)
 		return PB_ENTER_SILENT;
 	if (!pb_hash_empty(&graph_functions) && !pb_hash_has(&graph_functions, m, func))
 		mode |= PB_ENTER_NESTED;
-	if (!returns_are_hooked(m, site))
-		return mode | PB_ENTER_CALL;
 	/* a function of graph_callers is recorded however long its calls take, so its entry need
 	 * not wait for its exit */
 	if (pb_thresh || (pb_callers_only && !(site->flags & FTRACE_FL_CALLER)))
 		mode |= PB_ENTER_LAZY;
-	return mode;
+	return returns_are_hooked(m, site) ? mode : mode | PB_ENTER_CALL;
 }
 
 static uint64_t graph_trampoline(struct pb_module *m, struct pb_site *site)

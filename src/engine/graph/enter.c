@@ -65,6 +65,9 @@ uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit)
 {
 	if (no_clock_nor_limit && !(mode & ~(unsigned)PB_ENTER_NESTED))
 		return (uint64_t)(mode ? pb_open_none_nested : pb_open_none);
+	/* the call's end would decide whether the call is recorded, but isn't seen */
+	if (mode & PB_ENTER_CALL && mode & PB_ENTER_LAZY)
+		return 0;
 	for (size_t i = 0; i < pb_array_size(handlers); i++)
 		if (mode == handlers[i].mode)
 			return (uint64_t)handlers[i].handler;

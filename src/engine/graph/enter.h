@@ -14,7 +14,8 @@ void pb_record_function(struct pb_site *site, uint64_t parent_ip);
 
 /* Returns the handler for sites that only the graph tracer uses. mode: how the tracer enters the
  * calls of these sites (PB_ENTER_*). no_clock_nor_limit: neither the clock nor a limit of depth is
- * used. For this case, some modes have another handler. Context: start. */
+ * used. For this case, some modes have another handler. 0: calls in this mode are never recorded.
+ * Context: as in text/ftrace.h. */
 uint64_t pb_graph_handler(unsigned mode, bool no_clock_nor_limit);
 /* Called at a hit of site s, which has this handler. Returns how the graph tracer must enter the
  * call (PB_ENTER_*). If the handler is pb_list, also gives the call to the site's other tracers. If

@@ -104,11 +104,13 @@ uint64_t (*pb_ftrace_regs)(struct pb_site *site, uint64_t next, uint64_t idle);
 static uint64_t handler_of_ops(struct pb_module *m, struct pb_site *s, unsigned nr,
 			       struct ftrace_ops *only)
 {
-	if (!nr)
-		return idle_handler(m, s);
-	if (nr == 1 && only->trampoline)
-		return only->trampoline(m, s);
-	return (uint64_t)pb_list;
+	uint64_t handler = 0;
+
+	if (nr > 1 || (nr && !only->trampoline))
+		return (uint64_t)pb_list;
+	if (nr)
+		handler = only->trampoline(m, s);
+	return handler ? handler : idle_handler(m, s);
 }
 
 /* eBPF programs come before all ops, and decide whether the ops see the call. */

@@ -30,8 +30,8 @@ struct ftrace_ops {
 	const char *name;
 	/* called from the list function; parent_ip: the return address */
 	ftrace_func *func;
-	/* returns the handler of a site that only this ops selects; NULL: such a site has the
-	 * handler pb_list */
+	/* returns the handler of a site that only this ops selects; 0: nothing is done at the
+	 * site's hits. NULL: such a site has the handler pb_list */
 	uint64_t (*trampoline)(struct pb_module *m, struct pb_site *site);
 	/* for the list function: how the graph tracer enters a call; NULL: this ops doesn't
 	 * hook returns */
