@@ -46,6 +46,7 @@
 #define T_TOP			8
 #define T_MAX_DEPTH		16
 #define T_NO_CLOCK		20
+#define T_WATCHING		21
 #define T_FROZEN_CLOCK		24
 #define T_POS			32
 #define T_CHUNK			40

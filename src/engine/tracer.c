@@ -134,6 +134,7 @@ static void apply_depth(const struct ftrace_ops *tracer)
 
 void pb_tracer_returns(void)
 {
+	pb_thread_words_changed();	/* pb_calls_watching */
 	apply_returns(current);
 }
 

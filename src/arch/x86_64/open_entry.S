@@ -10,9 +10,11 @@
 	.error "O_STATE must be O_SITE + 4, LEAF 0 (one store sets both), EMITTED 1 (for bts)"
 	.endif
 
-	/* Jumps to `to` if a callee of the call at rcx would be too deep; rax and rdx are lost.
-	 * rdi is the thread. */
-	.macro open_depth to
+	/* Jumps to `ok` if the array has fewer open calls than the limit of depth, counted up to
+	 * the call at rcx. Otherwise a callee of this call is too deep: jumps to `reject`. But if
+	 * some of the calls may not be in the tree, C code must count: jumps to `slow`. rax and rdx
+	 * are lost. rdi is the thread. */
+	.macro open_depth ok, reject, slow
 	mov	%rcx, %rax
 	and	$-PB_OPEN_SEGMENT, %rax
 	mov	G_DEPTH(%rax), %edx
@@ -21,7 +23,10 @@
 	shr	$PB_OPEN_SHIFT, %eax
 	lea	-1(%rax, %rdx), %eax
 	cmp	T_MAX_DEPTH(%rdi), %eax
-	jae	\to
+	jb	\ok
+	cmpb	$0, T_WATCHING(%rdi)
+	jne	\slow
+	jmp	\reject
 	.endm
 
 	/* lazy: the call's exit decides whether the call is recorded. So the entry doesn't write
@@ -133,8 +138,7 @@
 	 * PB_DEPTH_MAX, there is no limit.) If the limit is 0, tracing is off, but the handlers
 	 * aren't changed yet. */
 .Llimited_\name:
-	open_depth .Lreject_\name
-	jmp	.Lunlimited_\name
+	open_depth .Lunlimited_\name, .Lreject_\name, .Lslow_\name
 
 	.if \nested
 .Lfoot_\name:
@@ -195,8 +199,7 @@ pb_open_silent:
 .Lend_silent:
 	go_on
 .Llimited_silent:
-	open_depth pb_graph_reject
-	jmp	.Lunlimited_silent
+	open_depth .Lunlimited_silent, pb_graph_reject, .Lslow_silent
 .Lslow_silent:
 	mov	$PB_ENTER_SILENT, %edx
 	jmp	pb_enter_slow

@@ -27,8 +27,6 @@
 #define MOST_TRIES	4	/* if other threads move to a stack at the same time, a thread tries
 				 * this many times again to move to the stack */
 
-bool pb_calls_watching;
-
 /* ---- stacks ------------------------------------------------------------------ */
 
 /* Closes the stack's calls of former periods (period.h), which may have ended unseen. If
@@ -199,10 +197,16 @@ static struct pb_open_call *caller_at(const struct pb_thread *t, uint64_t slot)
 	       (pb_open_is_root(c) || pb_open_is_live(c)) ? c : NULL;
 }
 
+/* Returns whether a call that the parent makes would be deeper than the limit allows. */
+static bool is_too_deep(const struct pb_open_call *parent)
+{
+	return pb_open_depth(parent) >= pb_max_depth && pb_calls_depth(parent) >= pb_max_depth;
+}
+
 /* Returns whether a call that the parent makes is left out of the tree. */
 static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 {
-	return pb_open_depth(parent) >= pb_max_depth ||
+	return is_too_deep(parent) ||
 	       parent->state == PB_ENTRY_SILENT ||
 	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
@@ -284,7 +288,10 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 
 	if (!t)
 		return false;
-	pb_calls_watching = true;
+	if (pb_unlikely(!t->watching)) {
+		pb_calls_watching = true;
+		pb_thread_words_changed();
+	}
 	caller = caller_at(t, (uint64_t)slot);
 	if (!caller)
 		end_at(t, slot);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "arch/arch.h"
 #include "engine/graph/call_records.h"
+#include "engine/graph/thread_words.h"
 
 /* Notes in the state of t that t is on the stack that holds the slot, and returns that stack.
  * Context: a hit of t. */
@@ -19,9 +20,8 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot);
  * the return slot of the reporting call. Calls that are still open on this stack belong to an
  * earlier use of the memory, and are closed. alternate: sigaltstack reported it. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate);
-/* Set when eBPF programs for returns are loaded, or by the first call of pb_calls_watch(). While it
- * isn't set, no live call has the state PB_ENTRY_PROG. */
-extern bool pb_calls_watching;
+/* Returns the call's depth in the tree; an outermost call has depth 1. */
+uint32_t pb_calls_depth(const struct pb_open_call *call);
 /* Lists the calls that are open when a chunk begins, outermost first. The ring calls this function
  * through the pointer pb_ring_open_calls. ending: a call to list although its exit is under way, or
  * NULL. */

@@ -9,9 +9,9 @@
 #include "engine/graph/calls.h"
 #include "base/base.h"
 
-/* Returns the call's depth in the recorded tree; an outermost call has depth 1. A call that is open
- * only for eBPF programs (PB_ENTRY_PROG) isn't in this tree, and doesn't count. */
-static uint32_t depth_of(const struct pb_open_call *call)
+/* Calls that are open only for eBPF programs or for snapshot_on (PB_ENTRY_PROG) aren't in the tree,
+ * and don't count. */
+uint32_t pb_calls_depth(const struct pb_open_call *call)
 {
 	uint32_t depth = pb_open_depth(call);
 
@@ -35,7 +35,7 @@ size_t pb_calls_open(struct pb_writer *w, struct pb_owner o, uint64_t *out, size
 		    c->state != PB_ENTRY_EMITTED)
 			continue;
 		if (p == end)
-			*depth = depth_of(c);
+			*depth = pb_calls_depth(c);
 		pb_own_store(o, --p, c->start);
 		pb_own_store(o, --p, pb_ext_word(PB_EXT_OPEN, 2, c->site, 0));
 	}

@@ -72,6 +72,7 @@ struct pb_thread {
 	/* copies of the agent's variables pb_max_depth etc., for the assembly (thread_words.h) */
 	uint32_t max_depth;
 	uint8_t no_clock;
+	bool watching;
 	uint64_t frozen_clock;
 	struct pb_writer w;
 	uint64_t thresh;	/* another such copy */
@@ -100,6 +101,7 @@ _Static_assert(offsetof(struct pb_thread, lo) == T_LO, "layout.h");
 _Static_assert(offsetof(struct pb_thread, top) == T_TOP, "layout.h");
 _Static_assert(offsetof(struct pb_thread, max_depth) == T_MAX_DEPTH, "layout.h");
 _Static_assert(offsetof(struct pb_thread, no_clock) == T_NO_CLOCK, "layout.h");
+_Static_assert(offsetof(struct pb_thread, watching) == T_WATCHING, "layout.h");
 _Static_assert(offsetof(struct pb_thread, frozen_clock) == T_FROZEN_CLOCK, "layout.h");
 _Static_assert(offsetof(struct pb_thread, thresh) == T_THRESH, "layout.h");
 _Static_assert(offsetof(struct pb_thread, bottom) == T_BOTTOM, "layout.h");

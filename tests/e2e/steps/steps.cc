@@ -157,6 +157,7 @@ static const struct choice {
 	{ { "t_tree", "deep123", t_tree, 4, 123 }, STEPPED | EXTRA },
 	{ { "t_tree", "deep124", t_tree, 4, 124 }, STEPPED | EXTRA },
 	{ { "t_far", "off", t_far, 4, 0, false, 0, NULL, 0, NO_DEPTH }, STEPPED | EXTRA },
+	{ { "t_hidden", "off", t_hidden, 4, 0, false, 0, NULL, 0, NO_DEPTH }, STEPPED | EXTRA },
 	{ { "t_far", "depth", t_far, 4, 0, false, 0, NULL, 0, DEPTH }, STEPPED | EXTRA },
 	{ { "t_far", "list", t_far, 4, 0, false, 0, NULL, 0, LIST }, STEPPED | EXTRA },
 	{ { "t_far", "idle", t_far, 4, 0, false, 0, NULL, 0, IDLE_RET }, STEPPED | EXTRA },
