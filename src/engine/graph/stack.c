@@ -9,6 +9,9 @@
 #include "engine/graph/chains.h"
 #include "engine/graph/period.h"
 
+#define MOST_TRIES	100	/* a thread that returns from a visit waits this often for another
+				 * thread that gives way */
+
 /* Marks t as changing stacks. Until settle(), each hit of t that reaches C code searches for the
  * stack that has the hit's slot. */
 static void unsettle(struct pb_thread *t)
@@ -232,13 +235,31 @@ bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s)
 	return true;
 }
 
+/* Returns to the stack from which t has made a visit. False: another thread has dropped that stack
+ * meanwhile. This may happen if t has made two visits while the other thread looked for t. A thread
+ * that only tries to drop the stack, or to close its calls, gives up when it sees t there. */
+static bool come_back(struct pb_thread *t, struct pb_stack *back)
+{
+	uint64_t id = 0;
+
+	unsettle(t);
+	__atomic_store_n(&t->stack, back, __ATOMIC_SEQ_CST);
+	for (int tries = 0; !id && tries < MOST_TRIES; tries++) {
+		if (tries)
+			pb_cpu_pause();
+		id = usable_id(t, back);
+	}
+	if (id)
+		go_to(t, back, id);
+	return id;
+}
+
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back)
 {
-	uint64_t id = back->id;
-
 	if (t->stack == s) {
 		keep_top(t, s);
-		go_to(t, back, id);
+		if (!come_back(t, back))
+			pb_thread_no_stack(t, t->w.slot);
 	}
 	pb_stack_end_visit(t);
 }

@@ -17,11 +17,15 @@
 					 * mark other kinds of stacks (thread.c) */
 _Static_assert(PB_MAX_STACKS + PB_STACK_FILLED <= 1 << INDEX_BITS, "stack ids");
 
+/* While a thread visits another stack, its own one isn't idle. At the start of a visit, the thread
+ * first stores visited_from; at the end, it first stores `stack`. So `stack` is read twice. */
 bool pb_stack_is_idle(const struct pb_stack *s)
 {
 	struct pb_thread *t = __atomic_load_n(&s->thread, __ATOMIC_SEQ_CST);
 
-	return !t || __atomic_load_n(&t->stack, __ATOMIC_SEQ_CST) != s;
+	return !t || (__atomic_load_n(&t->stack, __ATOMIC_SEQ_CST) != s &&
+		      __atomic_load_n(&t->visited_from, __ATOMIC_SEQ_CST) != s &&
+		      __atomic_load_n(&t->stack, __ATOMIC_SEQ_CST) != s);
 }
 
 static bool take(struct pb_stack *s, uint64_t id)

@@ -517,11 +517,12 @@ static void all_of_a_large_buffer_is_used(void **state)
 {
 	uint32_t nr = MANY_WORDS * 64;
 	uint64_t size = MANY_AT + (uint64_t)nr * PB_CHUNK_SIZE;
-	uint8_t *many = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *map = mmap(NULL, size + PB_CHUNK_SIZE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *many = map + -(uint64_t)map % PB_CHUNK_SIZE;
 	struct pb_ring *r = (struct pb_ring *)many;
 
-	if (many == MAP_FAILED)
+	if (map == MAP_FAILED)
 		skip();
 	begin(false);
 	*r = (struct pb_ring){
@@ -536,7 +537,7 @@ static void all_of_a_large_buffer_is_used(void **state)
 	r->free_word = 0;
 	assert_null(pb_supply_take(pb_writer_owner(&w)));
 	assert_non_null(pb_supply_take(pb_writer_owner(&w)));
-	munmap(many, size);
+	munmap(map, size + PB_CHUNK_SIZE);
 }
 
 int main(int argc, char **argv)
