@@ -301,7 +301,7 @@ static int go_on_without(struct env *env)
 	env->marks_made += pbv_precise_all(cur);
 	cur->first = env->insn;
 	cur->nr_steps = cur->path_len = 0;
-	return 0;
+	return pbv_step_jump(env);
 }
 
 /* Keeps the current state. If `compare` is set, later paths may be compared with the kept state. */
@@ -339,7 +339,7 @@ static int keep(struct env *env, bool compare)
 		pbv_state_only_marks(env, &e->st);
 	}
 	link_state(cur);
-	return 0;
+	return pbv_step_jump(env);
 }
 
 /* ---- iterations of loops ------------------------------------------------------------------- */

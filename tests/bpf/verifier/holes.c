@@ -52,6 +52,26 @@ static void test_signed_fill_is_no_copy(void **state)
 	assert_int_equal(VERDICT(SOCKET_FILTER, p), -EACCES);
 }
 
+/* In a loop, the offset of a store comes from another register than in the loop's last iteration.
+ * The walk that marks precise values must cross the first iteration, which begins where a state was
+ * kept. */
+static void test_first_iteration(void **state)
+{
+	struct bpf_insn p[] = {
+		CALL(get_prandom_u32), SET(7, 0), BPF_JMP_IMM(BPF_JEQ, 7, 1, 0),
+		SET(1, 0), SET(5, 0), SET(2, 4096),
+		BPF_JMP_IMM(BPF_JEQ, 0, 7, 3), SET(2, -8), SET(8, 0), SET(8, 0),
+		MOV(3, 1), MOV(1, 2), BPF_ALU64_IMM(BPF_ADD, 5, 1),
+		BPF_JMP_IMM(BPF_JNE, 5, 2, -4),
+		MOV(4, 10), BPF_ALU64_REG(BPF_ADD, 4, 3), BPF_ST_MEM(BPF_B, 4, 0, 0),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(KPROBE, p), -EACCES);
+	p[5].imm = -16;
+	assert_int_equal(VERDICT(KPROBE, p), 0);
+}
+
 /* A number is spilled through r10 and filled through another register. The verifier must mark the
  * number's origin as precise. */
 static void test_fill_by_another_register(void **state)
@@ -536,6 +556,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_copy_on_other_path),
 		cmocka_unit_test(test_signed_fill_is_no_copy),
+		cmocka_unit_test(test_first_iteration),
 		cmocka_unit_test(test_fill_by_another_register),
 		cmocka_unit_test(test_iterations_add_up),
 		cmocka_unit_test(test_more_iterations_on_another_path),
