@@ -2,13 +2,13 @@
 /*
  * Makes the table of functions from symbols and FDEs. A function starts at an address that control
  * reaches by a call, so that CFA = rsp+8 there. Cold parts, the linker's stubs, signal restorers
- * and labels are not in the table. Other stages look functions up by address.
+ * and labels are not in the table. Other stages look functions up by address. A function at whose
+ * entry the code may have data in the red zone is refused.
  */
 #include <errno.h>
 #include <string.h>
 #include "base/base.h"
-#include "module/analysis/insn.h"
-#include "module/analysis/stages.h"
+#include "module/analysis/exits_priv.h"
 #include "module/elf/runtimes.h"
 
 #define FUNCTION_ALIGN 16	/* compilers align functions to this number of bytes, but don't
@@ -265,8 +265,9 @@ static bool unit_uses_red_zone(const struct pb_an *an, long unit)
 }
 
 /* True if the code from `at` to `end` may come to `entry`: by a branch that isn't a call, or, if
- * `entry` is `end`, because its last instruction continues there. */
-static bool comes_to(const struct pb_an *an, uint64_t at, uint64_t end, uint64_t entry)
+ * `entry` is `end`, because its last instruction continues there. Also true if a hostile file makes
+ * the searches of this section too long (pb_exit_work()). */
+static bool comes_to(struct pb_an *an, uint64_t at, uint64_t end, uint64_t entry)
 {
 	const struct pb_range *r = pb_range_find(an, at);
 	struct pb_insn i = { .what = PB_INSN_TRAP };
@@ -274,6 +275,8 @@ static bool comes_to(const struct pb_an *an, uint64_t at, uint64_t end, uint64_t
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (; at < end && at - r->addr < r->size; at += i.length) {
+		if (pb_exit_work(an, 8))
+			return true;
 		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr),
 				    &i))
 			i = (struct pb_insn){ .length = 1, .what = PB_INSN_TRAP };
@@ -286,13 +289,14 @@ static bool comes_to(const struct pb_an *an, uint64_t at, uint64_t end, uint64_t
 }
 
 /* True if a jump leads from the unit `from` into the unit `to`. */
-static bool jumps_into(const struct pb_an *an, long from, long to)
+static bool jumps_into(struct pb_an *an, long from, long to)
 {
 	const struct pb_fde *t = &an->cfi.fdes.v[to];
 
 	for (size_t i = pb_cross_jump_lower(an, t->start);
 	     i < an->cross_jumps.n && an->cross_jumps.v[i].to < t->end; i++)
-		if (pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) == from)
+		if (pb_exit_work(an, 8) ||
+		    pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) == from)
 			return true;
 	return false;
 }
@@ -300,7 +304,7 @@ static bool jumps_into(const struct pb_an *an, long from, long to)
 /* True if a jump from another unit to f's entry isn't a tail jump, and there may be data in the red
  * zone: the other unit is a part of f, or f is a part of the other unit. own: f's unit uses the red
  * zone. */
-static bool jumped_to(const struct pb_an *an, const struct pb_fn *f, long unit, bool own)
+static bool jumped_to(struct pb_an *an, const struct pb_fn *f, long unit, bool own)
 {
 	bool uses = false, one = true;
 	long other = -1;

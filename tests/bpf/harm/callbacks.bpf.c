@@ -3,6 +3,7 @@
  * stack. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "runs.bpf.h"
 
 int first(void *ctx);
 
@@ -12,13 +13,6 @@ struct {
 	__type(key, int);
 	__type(value, long);
 } elems SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, int);
-	__type(value, long);
-} runs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -49,12 +43,10 @@ SEC("uprobe/target:add")
 int first(void *ctx)
 {
 	struct arg arg = { ctx };
-	long one = 1, *n;
+	long one = 1;
 	int key = 0;
 
-	n = bpf_map_lookup_elem(&runs, &key);
-	if (n)
-		__sync_fetch_and_add(n, 1);
+	count_run();
 	bpf_map_update_elem(&elems, &key, &one, BPF_NOEXIST);
 	bpf_for_each_map_elem(&elems, outer, &arg, 0);
 	return 1;

@@ -3,6 +3,7 @@
  * stack. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "runs.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -11,25 +12,13 @@ struct {
 	__type(value, long);
 } elems SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, int);
-	__type(value, long);
-} runs SEC(".maps");
-
 struct arg {
 	void *ctx;
 };
 
 static long cb7(void *map, int *key, long *value, struct arg *arg)
 {
-	long *n;
-	int zero = 0;
-
-	n = bpf_map_lookup_elem(&runs, &zero);
-	if (n)
-		__sync_fetch_and_add(n, 1);
+	count_run();
 	bpf_printk("%d %ps %s", *key, arg->ctx, arg->ctx);
 	return 0;
 }

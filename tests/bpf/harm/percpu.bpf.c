@@ -2,6 +2,7 @@
 /* The attached program reaches a per-CPU map only by a tail call. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "runs.bpf.h"
 
 int second(void *ctx);
 
@@ -11,13 +12,6 @@ struct {
 	__type(key, int);
 	__type(value, long);
 } slots SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, int);
-	__type(value, long);
-} runs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -41,9 +35,7 @@ int second(void *ctx)
 
 	if (n)
 		*n += 1;
-	n = bpf_map_lookup_elem(&runs, &key);
-	if (n)
-		__sync_fetch_and_add(n, 1);
+	count_run();
 	return 1;
 }
 

@@ -2,15 +2,9 @@
 /* Each run makes tail calls in a subprogram. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "runs.bpf.h"
 
 int first(void *ctx);
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, int);
-	__type(value, long);
-} runs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -28,11 +22,7 @@ static __attribute__((noinline)) int jump(void *ctx)
 SEC("uprobe/target:add")
 int first(void *ctx)
 {
-	int key = 0;
-	long *n = bpf_map_lookup_elem(&runs, &key);
-
-	if (n)
-		__sync_fetch_and_add(n, 1);
+	count_run();
 	return jump(ctx) + 1;
 }
 
