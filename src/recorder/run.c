@@ -97,17 +97,11 @@ static bool threads_alive(void *arg, struct pb_drain_thread *threads, unsigned n
 
 static int start_program(struct run *r, const struct record_target *t, char **env)
 {
-	int sig = record_signals_early(r->signals);
 	const struct record_start start = {
-		.path = t->path, .argv = r->o->argv, .env = env, .mask = &r->signals->before,
+		.path = t->path, .argv = r->o->argv, .env = env, .signals = r->signals,
 		.pipe = &r->old_pipe,
 	};
 
-	if (sig) {
-		record_error("SIG%s came before the program was started; nothing was recorded",
-			     sigabbrev_np(sig));
-		return 128 + sig;
-	}
 	return record_start_program(&start, &r->out.pid);
 }
 

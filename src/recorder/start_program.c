@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Takes the signals, forks and executes. The child reports a failed exec through a pipe. */
+/*
+ * Takes the signals, forks and executes. The recorder and the child are connected by two sockets:
+ *
+ *	the recorder sends a byte	the child may execute the program. A child whose recorder
+ *					ends before that ends, too
+ *	the child sends an errno	execve() has failed
+ *	the child's socket is closed	the program runs
+ *
+ * The terminal sends ^C to the recorder alone until there is a child. So the recorder looks for
+ * such a signal when there is one. Later ones reach the child, too, where they are pending until
+ * the child restores the mask.
+ */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,51 +31,6 @@ void record_signals_prepare(void)
 
 	sigaction(SIGXFSZ, &ignore, &old_xfsz);
 	sigaction(SIGCHLD, &normal, &old_chld);
-}
-
-/* Runs in the child, so it makes only async-signal-safe calls. */
-static void run_child(const struct record_start *s, int err_fd)
-{
-	int e;
-
-	sigaction(SIGPIPE, s->pipe, NULL);
-	sigaction(SIGXFSZ, &old_xfsz, NULL);
-	sigaction(SIGCHLD, &old_chld, NULL);
-	sigprocmask(SIG_SETMASK, s->mask, NULL);
-	execve(s->path, s->argv, s->env);
-	e = errno;
-	if (write(err_fd, &e, sizeof(e))) {
-	}
-	_exit(127);
-}
-
-int record_start_program(const struct record_start *s, pid_t *pid)
-{
-	int fds[2], e = 0;
-
-	if (pipe2(fds, O_CLOEXEC))
-		return record_error("%s: can't be started: %s%s", s->path, strerror(errno),
-				    pb_say_limit(errno));
-	*pid = fork();
-	if (!*pid)
-		run_child(s, fds[1]);
-	close(fds[1]);
-	if (*pid < 0) {
-		close(fds[0]);
-		return record_error("%s: can't be started: %s%s", s->path, strerror(errno),
-				    pb_say_limit(errno));
-	}
-	/* a successful exec closes the child's end of the pipe, so this read ends before the agent
-	 * can connect */
-	if (read(fds[0], &e, sizeof(e)) != sizeof(e))
-		e = 0;
-	close(fds[0]);
-	if (!e)
-		return 0;
-	waitpid(*pid, NULL, 0);
-	*pid = 0;
-	record_error("%s: %s", s->path, strerror(e));
-	return 126;
 }
 
 static const int ending[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
@@ -93,7 +59,8 @@ bool record_signals_end(const struct record_signals *s, int sig)
 	return sigismember(&s->ending, sig) == 1;
 }
 
-int record_signals_early(const struct record_signals *s)
+/* Returns a signal that came after record_signals_take() and asks for an end; 0: there is none. */
+static int early(const struct record_signals *s)
 {
 	sigset_t pending;
 
@@ -102,4 +69,70 @@ int record_signals_early(const struct record_signals *s)
 		if (sigismember(&pending, ending[i]) == 1 && record_signals_end(s, ending[i]))
 			return ending[i];
 	return 0;
+}
+
+/* Runs in the child, so it makes only async-signal-safe calls. */
+static void run_child(const struct record_start *s, int sock)
+{
+	ssize_t n;
+	int e;
+
+	do
+		n = read(sock, &e, 1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(127);
+	sigaction(SIGPIPE, s->pipe, NULL);
+	sigaction(SIGXFSZ, &old_xfsz, NULL);
+	sigaction(SIGCHLD, &old_chld, NULL);
+	sigprocmask(SIG_SETMASK, &s->signals->before, NULL);
+	execve(s->path, s->argv, s->env);
+	e = errno;
+	if (write(sock, &e, sizeof(e))) {
+	}
+	_exit(127);
+}
+
+static int cant_start(const struct record_start *s)
+{
+	return record_error("%s: can't be started: %s%s", s->path, strerror(errno),
+			    pb_say_limit(errno));
+}
+
+/* Lets the child execute the program. Returns 0, or the exit status after an error line. If the
+ * program is executed, the child's socket is closed before the agent can connect. */
+static int let_go(const struct record_start *s, int sock)
+{
+	int e, sig = early(s->signals);
+
+	if (sig) {
+		record_error("SIG%s came before the program was started; nothing was recorded",
+			     sigabbrev_np(sig));
+		return 128 + sig;
+	}
+	if (send(sock, "", 1, MSG_NOSIGNAL) != 1 || read(sock, &e, sizeof(e)) != sizeof(e))
+		return 0;
+	record_error("%s: %s", s->path, strerror(e));
+	return 126;
+}
+
+int record_start_program(const struct record_start *s, pid_t *pid)
+{
+	int socks[2], status;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks))
+		return cant_start(s);
+	*pid = fork();
+	if (!*pid) {
+		close(socks[0]);
+		run_child(s, socks[1]);
+	}
+	close(socks[1]);
+	status = *pid < 0 ? cant_start(s) : let_go(s, socks[0]);
+	close(socks[0]);	/* a child that still waits ends */
+	if (status && *pid > 0)
+		waitpid(*pid, NULL, 0);
+	if (status)
+		*pid = 0;
+	return status;
 }

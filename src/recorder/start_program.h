@@ -6,13 +6,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct record_start {
-	const char *path;
-	char **argv, **env;
-	/* settings that the program gets in place of the recorder's own */
-	const sigset_t *mask;
-	const struct sigaction *pipe;	/* for SIGPIPE */
-};
 /* Sets the actions of two signals that this process may have inherited:
  * - SIGXFSZ is ignored. So writes beyond the limit of file sizes (ulimit -f) fail with EFBIG. The
  *   signal would kill this process without a message.
@@ -20,8 +13,6 @@ struct record_start {
  *   waitpid() would never return them.
  * The started program gets the former actions. To be called once, when the process starts. */
 void record_signals_prepare(void);
-/* Returns 0, or the exit status after an error line. */
-int record_start_program(const struct record_start *s, pid_t *pid);
 /* The signals that the recorder reads from a descriptor while it runs. */
 struct record_signals {
 	sigset_t before;	/* the mask of signals before record_signals_take() */
@@ -35,8 +26,17 @@ struct record_signals {
 void record_signals_take(struct record_signals *s);
 /* Returns whether the signal asks for the end of a recording. */
 bool record_signals_end(const struct record_signals *s, int sig);
-/* Returns a signal that came after record_signals_take() and asks for an end; 0: there is none.
- * Called just before the program is started: the terminal has sent such a signal to the recorder
- * alone. If the program were started nevertheless, ^C would be lost. */
-int record_signals_early(const struct record_signals *s);
+
+struct record_start {
+	const char *path;
+	char **argv, **env;
+	const struct record_signals *signals;
+	const struct sigaction *pipe;	/* the program's action for SIGPIPE, in place of the
+					 * recorder's own */
+};
+/* Starts the program with the mask of signals that this process had before record_signals_take().
+ * Returns 0 and the process in *pid, or the exit status after an error line. If a signal that asks
+ * for an end came after record_signals_take() and before the child was there, the program isn't
+ * executed: the terminal has sent the signal to the recorder alone, so ^C would be lost. */
+int record_start_program(const struct record_start *s, pid_t *pid);
 #endif
