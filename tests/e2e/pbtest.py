@@ -7,6 +7,7 @@ changes, these tests need no change."""
 import collections
 import csv
 import functools
+import glob
 import io
 import json
 import os
@@ -406,13 +407,16 @@ def descendant(pid, exe):
     while todo:
         p = todo.pop(0)
         try:
-            for t in os.listdir("/proc/%d/task" % p):
-                with open("/proc/%d/task/%s/children" % (p, t)) as f:
-                    todo.extend(int(c) for c in f.read().split())
             if os.readlink("/proc/%d/exe" % p) == exe:
                 return p
         except OSError:
             continue
+        for children in glob.glob("/proc/%d/task/*/children" % p):
+            try:
+                with open(children) as f:
+                    todo.extend(int(c) for c in f.read().split())
+            except OSError:     # the thread has just ended
+                pass
     return None
 
 
