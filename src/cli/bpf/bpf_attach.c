@@ -27,18 +27,20 @@
 #define OUTPUT		"bpf+output"
 #define COUNTS		"bpf+counts"
 #define MAX_DIRS	1000		/* most directories of killed recorders with one PID */
+#define MAX_OBJECT	64		/* bytes of the object's name in the directory's name */
 #define CPU_SLOTS	16		/* smallest count of per-CPU slots */
 
 /* ---- maps ---------------------------------------------------------------------------- */
 
 /* Makes PINS/OBJECT-PID, a directory for maps. A recorder that was killed leaves its directory. If
  * this process has the PID of such a recorder, it makes PINS/OBJECT-PID-2 and so on. The file for
- * agents has only PB_PROGS_PATH bytes for the path of a map's file. So the directory's path must
- * leave room for a map's name. */
+ * agents has only PB_PROGS_PATH bytes for the path of a map's file. So the object's name is cut, to
+ * leave room for the names of maps. */
 static int make_dir(struct bpf_attach *a)
 {
 	struct pb_bpf_pins *pins = bpf_pins(a->command);
 	const char *name = record_base_name(a->path);
+	int len = (int)strcspn(name, ".");
 	size_t room = PB_PROGS_PATH - BPF_OBJ_NAME_LEN;
 	char number[16] = "";
 	int err = -EEXIST;
@@ -48,7 +50,7 @@ static int make_dir(struct bpf_attach *a)
 	cli_tidy_begin();
 	for (int i = 2; err == -EEXIST && i < MAX_DIRS; i++) {
 		if ((size_t)snprintf(a->dir, room, "%s/%.*s-%d%s", pins->path,
-				     (int)strcspn(name, "."), name, (int)getpid(),
+				     len < MAX_OBJECT ? len : MAX_OBJECT, name, (int)getpid(),
 				     number) >= room)
 			err = -ENAMETOOLONG;
 		else
@@ -76,11 +78,11 @@ static int make_output(struct bpf_attach *a)
 			  .name = COUNTS,
 		.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 },
 	};
-	int err = bpf_object_pin(&a->session, &output, &a->output);
+	int err = bpf_object_pin(&a->session, OUTPUT, &output, &a->output);
 
 	if (!err) {
 		a->has_output = true;
-		err = bpf_object_pin(&a->session, &counts, &a->counts);
+		err = bpf_object_pin(&a->session, COUNTS, &counts, &a->counts);
 	}
 	a->has_counts = !err;
 	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
@@ -237,7 +239,7 @@ static bool write_maps(struct bpf_attach *a, FILE *f)
 	bool ok = true;
 
 	for (uint32_t i = 0; i < a->session.object->nr_maps; i++)
-		ok &= write_map(a, f, a->session.made->maps[i].map->name);
+		ok &= write_map(a, f, a->session.object->maps[i].name);
 	return ok && write_map(a, f, OUTPUT) && write_map(a, f, COUNTS);
 }
 
@@ -434,7 +436,7 @@ static void remove_maps(struct bpf_attach *a)
 {
 	for (uint32_t i = 0; a->session.made && i < a->session.object->nr_maps; i++)
 		if (a->session.made->maps[i].map)
-			remove_map(a, a->session.made->maps[i].map->name);
+			remove_map(a, a->session.object->maps[i].name);
 	remove_map(a, OUTPUT);
 	remove_map(a, COUNTS);
 	pb_bpf_pins_rmdir(bpf_pins(a->command), a->dir);

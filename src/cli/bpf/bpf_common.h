@@ -172,9 +172,10 @@ int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, 
  * loaded automatically. */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
 
-/* Makes a map and pins it in s->map_dir. Returns 0 or -errno. */
-int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
-		   struct pb_bpf_map *map);
+/* Makes a map and pins it in s->map_dir under this name. It is the map's full name, since the spec
+ * has room only for its first 15 characters, and two maps may share these. Returns 0 or -errno. */
+int bpf_object_pin(const struct bpf_session *s, const char *name,
+		   const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map);
 /* Finds the path in `dir` of the pin with this name. Dots and slashes of the name become _. Returns
  * false if the path is too long. */
 bool bpf_object_pin_path(const char *dir, const char *name, char *path, size_t size);

@@ -39,8 +39,8 @@ static int pin_new(struct pb_bpf_pins *pins, const struct pb_bpf_map_spec *spec,
 	return err;
 }
 
-int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *spec,
-		   struct pb_bpf_map *map)
+int bpf_object_pin(const struct bpf_session *s, const char *name,
+		   const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {
 	struct pb_bpf_pins *pins = bpf_pins(s->command);
 	char path[BPF_PIN_PATH];
@@ -48,7 +48,7 @@ int bpf_object_pin(const struct bpf_session *s, const struct pb_bpf_map_spec *sp
 
 	if (!pins)
 		err = -errno;
-	else if (!bpf_object_map_path(s, spec->name, path, sizeof(path)))
+	else if (!bpf_object_map_path(s, name, path, sizeof(path)))
 		err = -ENAMETOOLONG;
 	else
 		err = pin_new(pins, spec, path, map);
@@ -63,7 +63,7 @@ static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
 		       const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {
 	const struct bpf_session *s = arg;
-	int err = s->map_dir ? bpf_object_pin(s, spec, map) : -ENOENT;
+	int err = s->map_dir ? bpf_object_pin(s, o->name, spec, map) : -ENOENT;
 
 	return err ? err : PB_BPF_MAP_IS_NEW;
 }

@@ -56,7 +56,7 @@ static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
 static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, uint64_t size)
 {
 	const char *name = r->map < a->session.object->nr_maps ?
-			   a->session.made->maps[r->map].map->name : "?";
+			   a->session.object->maps[r->map].name : "?";
 	char comm[RECORD_COMM];
 
 	read_comm(r, comm);
@@ -117,15 +117,15 @@ static int show_record(void *arg, const void *data, uint64_t size)
 /* Prints the records of the ring buffer with the number `ring`. Returns whether there were any. The
  * traced program can write to the ring buffer, and may damage it. Then the function reports the
  * damage once, and never reads the ring buffer again. */
-static bool print_ring(struct bpf_attach *a, uint32_t ring, struct pb_bpf_map *map,
-		       pb_bpf_ringbuf_fn *fn, void *arg)
+static bool print_ring(struct bpf_attach *a, uint32_t ring, const char *name,
+		       struct pb_bpf_map *map, pb_bpf_ringbuf_fn *fn, void *arg)
 {
 	int64_t nr = a->damaged[ring] ? 0 : pb_bpf_ringbuf_consume(map, fn, arg);
 
 	if (nr < 0) {
 		a->damaged[ring] = true;
 		pb_error(a->command, "map %s: the program damaged this ring buffer; its other "
-				     "records are not printed", map->name);
+				     "records are not printed", name);
 	}
 	return nr;
 }
@@ -137,13 +137,13 @@ static bool print(struct bpf_attach *a)
 
 	for (uint32_t i = 0; i < nr_maps; i++) {
 		struct pb_bpf_map *map = a->session.made->maps[i].map;
-		struct named n = { a->to, map->name };
+		struct named n = { a->to, a->session.object->maps[i].name };
 
 		pb_bpf_map_release_dead(map);
 		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
-			any |= print_ring(a, i, map, show_record, &n);
+			any |= print_ring(a, i, n.name, map, show_record, &n);
 	}
-	any |= print_ring(a, nr_maps, &a->output, show_output, a);
+	any |= print_ring(a, nr_maps, a->output.name, &a->output, show_output, a);
 	if (any)
 		fflush(a->to);
 	return any;

@@ -261,6 +261,31 @@ rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
 "$patchbay" bpf load -q "$tmp/sized.bpf.o" twice 2>/dev/null
 says 1 "$tmp/run/patchbay/bpf/twice/maps/sized_data is pinned already; remove $tmp/run/patchbay/bpf/twice, or choose another path" \
 	load -q "$tmp/sized.bpf.o" twice
+# two maps whose names have the first 15 characters in common
+cat >"$tmp/similar.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, int);
+	__type(value, long);
+} bytes_received_in SEC(".maps"), bytes_received_out SEC(".maps");
+SEC("xdp") int similar(struct xdp_md *ctx)
+{
+	int zero = 0;
+	long *in = bpf_map_lookup_elem(&bytes_received_in, &zero), *out = bpf_map_lookup_elem(&bytes_received_out, &zero);
+
+	return in && out ? *out = 5, *in = 1 : 0;
+}
+C
+clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/similar.bpf.c" -o "$tmp/similar.bpf.o" || exit 1
+check 0 "" load -q "$tmp/similar.bpf.o" similar
+check 0 "ACCEPT
+RUN retval=1 data_out=$zeros" run -q pinned similar/similar
+check 0 "key: 00 00 00 00  value: 05 00 00 00 00 00 00 00
+Found 1 element" map dump similar/maps/bytes_received_out
+says 1 "$tmp/run/patchbay/bpf/similar/maps/bytes_received_in is pinned already; remove " load -q "$tmp/similar.bpf.o" similar
 says 3 "patchbay bpf run: $tmp/none.bpf.o: No such file or directory" run -q "$tmp/none.bpf.o"
 # no name leads out of the tree of pins
 cat >"$tmp/out.bpf.c" <<'C'
