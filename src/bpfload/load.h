@@ -31,7 +31,7 @@ enum pb_bpf_object_map_kind {
 
 /* An initial element of a map of maps or of a map of programs. */
 struct pb_bpf_object_slot {
-	uint32_t index;
+	uint32_t index;			/* the key. A map with larger keys isn't made */
 	uint32_t number;		/* number of the map or of the program */
 	bool prog;
 };

@@ -104,6 +104,9 @@ static int make_map(struct making *m, uint32_t nr)
 		.cpu_slots = m->opts.cpu_slots };
 	int err = -ENOENT;
 
+	/* the caller may have given another size than the object */
+	if (o->nr_slots && spec.attr.key_size > sizeof(o->slots->index))
+		return -EINVAL;
 	/* If the caller gave other sizes, drop the map's types, as libbpf does: they describe keys
 	 * and values of the declared sizes. */
 	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)

@@ -279,6 +279,11 @@ static int add_slot(struct load *l, uint32_t section, const Elf64_Rel *rel)
 		return load_refuse(l, "%s", spent);
 	if (!values)
 		return load_refuse(l, "a relocation of .maps belongs to no map's values");
+	if (map->attr.key_size > sizeof(slot.index)) {
+		load_error(l, &map->why, "map %s: keys of initial elements have 4 bytes, not %u",
+			   map->name, map->attr.key_size);
+		return 0;
+	}
 	at = rel->r_offset - l->places[number].off;
 	if (at < values || (at - values) % 8 ||
 	    !slot_of(l, &s, map->attr.type == BPF_MAP_TYPE_PROG_ARRAY, &slot)) {

@@ -474,6 +474,37 @@ check 1 "beyond: REJECT errno=7 map too_far: slot 2: Argument list too long" \
 	run -q "$tmp/chain.bpf.o" beyond
 # `verify` gives a verdict on one program, not on the programs that it reaches
 check 0 "near: ACCEPT" verify -q "$tmp/chain.bpf.o" near
+# the initial elements of a map of maps have keys of at most 4 bytes, as in libbpf
+cat >"$tmp/keyed.bpf.c" <<'C'
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+struct inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, int);
+	__type(value, int);
+} one SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, KEY);
+	__array(values, struct inner);
+} outer SEC(".maps") = { .values = { [1] = &one } };
+SEC("socket") int keyed(struct __sk_buff *skb)
+{
+	KEY key = 1;
+
+	return bpf_map_lookup_elem(&outer, &key) != NULL;
+}
+C
+for key in short int long; do
+	clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -DKEY=$key -c "$tmp/keyed.bpf.c" -o "$tmp/keyed-$key.bpf.o" || exit 1
+	[ $key = long ] || check 0 "keyed: ACCEPT
+RUN retval=1 data_out=$zeros" run -q "$tmp/keyed-$key.bpf.o" keyed
+done
+check 1 "keyed: REJECT errno=22 map outer: keys of initial elements have 4 bytes, not 8" run -q "$tmp/keyed-long.bpf.o" keyed
+check 1 "keyed: REJECT errno=22 map outer (hash_of_maps): Invalid argument: key_size 8, value_size 4, max_entries 2" \
+	run -q --map outer:key_size=8 "$tmp/keyed-int.bpf.o" keyed
 # programs that are in arrays are pinned, too
 check 0 "" load -q "$tmp/chain.bpf.o" chain loop first inside
 [ "$(cd "$tmp/run/patchbay/bpf/chain" && echo *)" = "first inside last loop maps middle" ] || { echo "FAILED: pinned chain"; failed=1; }
