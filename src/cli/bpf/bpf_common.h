@@ -171,6 +171,10 @@ int bpf_object_load(struct bpf_session *s, uint32_t nr, struct bpf_loaded *out, 
 /* Returns whether the program is one of `names`. Without names, returns whether the program is
  * loaded automatically. */
 bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, int nr_names);
+/* Prints a line for each of `names` that no program of the object has. Without names, prints a line
+ * if no program is loaded automatically. Returns whether it has printed a line. path: the object's
+ * file. */
+bool bpf_object_lacks(const struct bpf_session *s, const char *path, char **names, int nr_names);
 
 /* Makes a map and pins it in s->map_dir under this name. It is the map's full name, since the spec
  * has room only for its first 15 characters, and two maps may share these. Returns 0 or -errno. */

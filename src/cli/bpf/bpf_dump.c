@@ -151,14 +151,19 @@ static int dump_prog(struct dump *d, uint32_t nr)
 
 static int dump_object(struct dump *d, char **args, int nr_args)
 {
-	int ret = bpf_open_object(&d->s, args[0]);
+	int ret = bpf_read_object(&d->s, args[0]);
+	bool lacks;
 
+	if (ret)
+		return ret;
+	lacks = bpf_object_lacks(&d->s, args[0], args + 1, nr_args - 1);
+	ret = bpf_make_object(&d->s, args[0]);
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < d->s.object->nr_progs; i++)
 		if (bpf_object_wants(&d->s, i, args + 1, nr_args - 1))
 			ret |= dump_prog(d, i);
-	return ret;
+	return lacks ? 1 : ret;
 }
 
 static int dump_raw(struct dump *d, char **args, int nr_args)

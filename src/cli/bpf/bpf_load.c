@@ -126,7 +126,7 @@ static int load_object(struct bpf_session *s, const char *path, char **names, in
 {
 	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
 	struct pb_bpf_pins *pins = bpf_pins(s->command);
-	int ret = 0, nr = 0, err;
+	int ret = 0, err;
 
 	if (!pins || bpf_pin_place(s->command, s->args[1], dir))
 		return 1;
@@ -139,10 +139,8 @@ static int load_object(struct bpf_session *s, const char *path, char **names, in
 	s->map_dir = maps;
 	if (bpf_read_object(s, path))
 		return 1;
-	for (uint32_t i = 0; i < s->object->nr_progs; i++)
-		nr += bpf_object_wants(s, i, names, nr_names);
-	if (!nr)
-		return pb_error(s->command, "%s: no such program in it", path);
+	if (bpf_object_lacks(s, path, names, nr_names))
+		return 1;
 	if (check_free(s, dir, names, nr_names) || bpf_make_object(s, path))
 		return 1;
 	if (s->object->nr_maps > BPF_MAX_MAPS)

@@ -2,10 +2,14 @@
 /* Opens compiled objects. Makes their maps: pinned if there is a directory for pins, else only in
  * memory. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bpf/map/map_file.h"
 #include "cli/bpf/bpf_pin.h"
+#include "control/resolve.h"
+
+#define NEAR	512	/* bytes for up to 3 names that are like a name */
 
 bool bpf_object_pin_path(const char *dir, const char *name, char *path, size_t size)
 {
@@ -153,4 +157,40 @@ bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, in
 		if (!strcmp(s->object->progs[nr].name, names[i]))
 			return true;
 	return !nr_names && s->object->progs[nr].autoload;
+}
+
+/* Finds the names of programs that are like this name. */
+static void nearest(const struct pb_bpf_object *o, const char *name, char near[NEAR])
+{
+	char *all = NULL;
+	size_t size;
+	FILE *f = open_memstream(&all, &size);
+
+	*near = 0;
+	for (uint32_t i = 0; f && i < o->nr_progs; i++)
+		fprintf(f, "%s\n", o->progs[i].name);
+	if (f && !fclose(f))
+		pb_control_nearest_name(all, name, near, NEAR);
+	free(all);
+}
+
+bool bpf_object_lacks(const struct bpf_session *s, const char *path, char **names, int nr_names)
+{
+	bool lacks = false, any = nr_names;
+	char near[NEAR];
+
+	for (int i = 0; i < nr_names; i++) {
+		if (pb_bpf_object_prog(s->object, names[i]) >= 0)
+			continue;
+		nearest(s->object, names[i], near);
+		pb_error(s->command, "%s: %s has no such program%s%s%s", names[i], path,
+			 *near ? "; did you mean " : "", near, *near ? "?" : "");
+		lacks = true;
+	}
+	for (uint32_t i = 0; i < s->object->nr_progs && !any; i++)
+		any = s->object->progs[i].autoload;
+	if (!any)
+		pb_error(s->command, "%s: no program in it is loaded automatically%s", path,
+			 s->object->nr_progs ? "; name a program" : "");
+	return lacks || !any;
 }

@@ -297,15 +297,19 @@ static int do_prog(struct run *r, uint32_t nr)
 
 static int do_object(struct run *r, char **args, int nr_args)
 {
-	int ret = bpf_open_object(&r->s, args[0]), worst = 0;
-	bool any = false;
+	int ret = bpf_read_object(&r->s, args[0]), worst = 0;
 
+	if (ret)
+		return ret;
+	/* `run` needs the one program that it is to run; `verify` judges the others */
+	if (bpf_object_lacks(&r->s, args[0], args + 1, nr_args - 1))
+		worst = BPF_USAGE;
+	ret = worst && !r->no_run ? worst : bpf_make_object(&r->s, args[0]);
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < r->s.object->nr_progs; i++) {
 		if (!bpf_object_wants(&r->s, i, args + 1, nr_args - 1))
 			continue;
-		any = true;
 		ret = do_prog(r, i);
 		if (ret > worst)
 			worst = ret;
@@ -313,9 +317,7 @@ static int do_object(struct run *r, char **args, int nr_args)
 		if (!r->no_run)
 			break;
 	}
-	if (!any)
-		pb_error(r->s.command, "%s: no such program in it", args[0]);
-	return any ? worst : BPF_USAGE;
+	return worst;
 }
 
 /* Verifies and runs a pinned program. Its file counts the runs. */

@@ -180,7 +180,6 @@ check 1 "count: ACCEPT
 refused: REJECT errno=13 R1 offset is outside of the packet" verify -q "$tmp/count.bpf.o"
 check 0 "count: ACCEPT
 RUN retval=15 data_out=$zeros" run -q -r 5 "$tmp/count.bpf.o" count
-check 3 "" verify -q "$tmp/count.bpf.o" nothing
 check 1 "" load -q "$tmp/count.bpf.o" both
 grep -q 'refused: rejected: R1 offset is outside' "$tmp/err" || { echo "FAILED: why"; cat "$tmp/err"; failed=1; }
 check 0 "" load -q "$tmp/count.bpf.o" ours count
@@ -215,6 +214,19 @@ check 1 "" load -q "$tmp/count.bpf.o" ours count
 "$patchbay" bpf dump "$tmp/count.bpf.o" count | grep -q 'call bpf_map_lookup_elem#1$' || { echo "FAILED: dump"; failed=1; }
 head -c 100 "$dir/count" >"$dir/damaged"
 check 3 "" run -q pinned "$dir/damaged"
+
+# a name that no program has is reported; dump and verify go on with the other programs
+lacks() {	# NAME OTHER: the last command has reported that there is no program NAME, and suggests OTHER
+	[ "$(sed 's/^[^:]*: //' "$tmp/err")" = "$1: $tmp/count.bpf.o has no such program${2:+; did you mean $2?}" ] && return
+	echo "FAILED: a misspelled name:"; cat "$tmp/err"
+	failed=1
+}
+check 3 "count: ACCEPT" verify -q "$tmp/count.bpf.o" cuont count; lacks cuont count
+check 3 "" verify -q "$tmp/count.bpf.o" nothing; lacks nothing ""
+check 3 "" run -q "$tmp/count.bpf.o" cuont; lacks cuont count
+check 1 "" load -q "$tmp/count.bpf.o" typo count cuont; lacks cuont count
+check 1 "$("$patchbay" bpf dump "$tmp/count.bpf.o" count)" dump "$tmp/count.bpf.o" count cuont; lacks cuont count
+[ ! -e "$tmp/run/patchbay/bpf/typo/count" ] || { echo "FAILED: pinned in spite of a misspelled name"; failed=1; }
 
 # maps without sizes in the object; user space sets the sizes
 cat >"$tmp/sized.bpf.c" <<'C'
