@@ -424,21 +424,9 @@ int bpf_attach_publish(struct bpf_attach *a, struct record_options *o)
 	return write_file(a, o) || bpf_output_start(a);
 }
 
-static void remove_map(struct bpf_attach *a, const char *name)
-{
-	char path[PB_PROGS_PATH];
-
-	if (bpf_object_map_path(&a->session, name, path, sizeof(path)))
-		pb_bpf_pins_unlink(bpf_pins(a->command), path);
-}
-
 static void remove_maps(struct bpf_attach *a)
 {
-	for (uint32_t i = 0; a->session.made && i < a->session.object->nr_maps; i++)
-		if (a->session.made->maps[i].map)
-			remove_map(a, a->session.object->maps[i].name);
-	remove_map(a, OUTPUT);
-	remove_map(a, COUNTS);
+	bpf_pin_undo(&a->session);
 	pb_bpf_pins_rmdir(bpf_pins(a->command), a->dir);
 	cli_tidy_forget(a->dir);
 }

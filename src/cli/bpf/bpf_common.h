@@ -82,6 +82,8 @@ struct bpf_session {
 	uint32_t nr_maps;
 	const char *map_dir;		/* directory for files of an object's maps; NULL: the maps
 					 * have no files */
+	char **pins;			/* paths of the pins that the session has made */
+	uint32_t nr_pins;
 	uint32_t cpu_slots;		/* number of per-CPU slots; 0: one for each processor */
 	struct pb_bpf_prog *progs[BPF_MAX_MAPS];	/* the programs that elements of maps may
 							 * refer to */
@@ -178,8 +180,8 @@ bool bpf_object_lacks(const struct bpf_session *s, const char *path, char **name
 
 /* Makes a map and pins it in s->map_dir under this name. It is the map's full name, since the spec
  * has room only for its first 15 characters, and two maps may share these. Returns 0 or -errno. */
-int bpf_object_pin(const struct bpf_session *s, const char *name,
-		   const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map);
+int bpf_object_pin(struct bpf_session *s, const char *name, const struct pb_bpf_map_spec *spec,
+		   struct pb_bpf_map *map);
 /* Finds the path in `dir` of the pin with this name. Dots and slashes of the name become _. Returns
  * false if the path is too long. */
 bool bpf_object_pin_path(const char *dir, const char *name, char *path, size_t size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay bpf load`, `prog list`, `stats` and `pin`. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,7 +25,8 @@ static const struct argp_child children[] = { { &bpf_session_argp }, { 0 } };
 static const struct argp load_argp = {
 	NULL, bpf_load_parse, "OBJECT PATH [PROGRAM...]",
 	"Verifies an object's programs and pins them as PATH/PROGRAM, in Patchbay's own directory "
-	"of pins (not in /sys/fs/bpf). Also pins their maps, as PATH/maps/MAP.", children
+	"of pins (not in /sys/fs/bpf). Also pins their maps, as PATH/maps/MAP. If a program is "
+	"rejected, pins nothing.", children
 };
 
 static int load_prog(struct bpf_session *s, uint32_t nr)
@@ -58,7 +60,9 @@ static int pin_loaded(struct bpf_session *s, uint32_t nr, const char *dir, uint3
 		ids[i] = s->made->maps[i].map ? s->made->maps[i].map->id : 0;
 	if (!bpf_object_pin_path(dir, p->name, path, sizeof(path)))
 		return pb_error(s->command, "%s/%s: the path is too long", dir, p->name);
-	return bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id);
+	if (bpf_pin_write(s->command, path, &u, &l, ids, s->object->nr_maps, id))
+		return 1;
+	return bpf_pin_note(s, path) ? pb_error(s->command, "out of memory") : 0;
 }
 
 /* Puts the map's initial elements into the map. Each element is the id of a program or map, since
@@ -122,36 +126,70 @@ static int check_free(const struct bpf_session *s, const char *dir, char **names
 				"path", path, dir) : 0;
 }
 
-static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
-{
+/* The directories of the pins. */
+struct place {
 	char dir[BPF_PIN_PATH], maps[BPF_PIN_PATH + 8];
-	struct pb_bpf_pins *pins = bpf_pins(s->command);
-	int ret = 0, err;
+	bool made_dir, made_maps;	/* the directory didn't exist before */
+};
 
-	if (!pins || bpf_pin_place(s->command, s->args[1], dir))
-		return 1;
-	snprintf(maps, sizeof(maps), "%s/maps", dir);
-	err = pb_bpf_pins_mkdir(pins, dir);
-	if (!err || err == -EEXIST)
-		err = pb_bpf_pins_mkdir(pins, maps);
-	if (err && err != -EEXIST)
-		return pb_error(s->command, "%s: %s", dir, strerror(-err));
-	s->map_dir = maps;
-	if (bpf_read_object(s, path))
-		return 1;
-	if (bpf_object_lacks(s, path, names, nr_names))
-		return 1;
-	if (check_free(s, dir, names, nr_names) || bpf_make_object(s, path))
-		return 1;
-	if (s->object->nr_maps > BPF_MAX_MAPS)
-		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+static int make_place(const struct bpf_session *s, struct place *p)
+{
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
+	int err = pb_bpf_pins_mkdir(pins, p->dir);
+
+	p->made_dir = !err;
+	if (!err || err == -EEXIST) {
+		err = pb_bpf_pins_mkdir(pins, p->maps);
+		p->made_maps = !err;
+	}
+	return err && err != -EEXIST ? pb_error(s->command, "%s: %s", p->dir, strerror(-err)) : 0;
+}
+
+/* Removes the pins and the directories that the command has made. */
+static void remove_place(struct bpf_session *s, const struct place *p)
+{
+	struct pb_bpf_pins *pins = bpf_pins(s->command);
+
+	bpf_pin_undo(s);
+	if (p->made_maps)
+		pb_bpf_pins_rmdir(pins, p->maps);
+	if (p->made_dir)
+		pb_bpf_pins_rmdir(pins, p->dir);
+}
+
+static int load_progs(struct bpf_session *s, char **names, int nr_names)
+{
+	int ret = 0;
+
 	for (uint32_t i = 0; i < s->object->nr_progs; i++)
 		s->object->progs[i].autoload = bpf_object_wants(s, i, names, nr_names) ||
 					       s->object->progs[i].autoload;
 	for (uint32_t i = 0; i < s->object->nr_progs; i++)
 		if (bpf_object_wants(s, i, names, nr_names))
 			ret |= load_prog(s, i);
-	return pin_object(s, dir) || ret;
+	return ret;
+}
+
+/* Pins all programs that are wanted, or nothing. */
+static int load_object(struct bpf_session *s, const char *path, char **names, int nr_names)
+{
+	struct place p = { 0 };
+	int ret;
+
+	if (!bpf_pins(s->command) || bpf_pin_place(s->command, s->args[1], p.dir))
+		return 1;
+	snprintf(p.maps, sizeof(p.maps), "%s/maps", p.dir);
+	s->map_dir = p.maps;
+	if (bpf_read_object(s, path) || bpf_object_lacks(s, path, names, nr_names) ||
+	    check_free(s, p.dir, names, nr_names))
+		return 1;
+	if (s->object->nr_maps > BPF_MAX_MAPS)
+		return pb_error(s->command, "no more than %d maps", BPF_MAX_MAPS);
+	ret = make_place(s, &p) || bpf_make_object(s, path) || load_progs(s, names, nr_names) ||
+	      pin_object(s, p.dir);
+	if (ret)
+		remove_place(s, &p);
+	return ret;
 }
 
 static int bpf_load_run(int argc, char **argv)
@@ -166,6 +204,7 @@ static int bpf_load_run(int argc, char **argv)
 		pb_error(s.command, "which object, and where to? patchbay bpf load OBJECT PATH");
 		return 2;
 	}
+	signal(SIGXFSZ, SIG_IGN);	/* writes beyond the limit of file sizes fail with EFBIG */
 	ret = load_object(&s, s.args[0], s.args + 2, s.nr_args - 2);
 	bpf_session_end(&s);
 	return ret;

@@ -30,21 +30,23 @@ bool bpf_object_map_path(const struct bpf_session *s, const char *name, char *pa
 	return bpf_object_pin_path(s->map_dir, name, path, size);
 }
 
-static int pin_new(struct pb_bpf_pins *pins, const struct pb_bpf_map_spec *spec, const char *path,
-		   struct pb_bpf_map *map)
+static int pin_new(struct bpf_session *s, struct pb_bpf_pins *pins,
+		   const struct pb_bpf_map_spec *spec, const char *path, struct pb_bpf_map *map)
 {
 	int err = pb_bpf_pins_create(pins, map, spec);
 
 	if (err)
 		return err;
 	err = pb_bpf_obj_pin(pins, map, path);
+	if (!err)
+		err = bpf_pin_note(s, path);
 	if (err)
 		pb_bpf_map_close(map);
 	return err;
 }
 
-int bpf_object_pin(const struct bpf_session *s, const char *name,
-		   const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
+int bpf_object_pin(struct bpf_session *s, const char *name, const struct pb_bpf_map_spec *spec,
+		   struct pb_bpf_map *map)
 {
 	struct pb_bpf_pins *pins = bpf_pins(s->command);
 	char path[BPF_PIN_PATH];
@@ -55,7 +57,7 @@ int bpf_object_pin(const struct bpf_session *s, const char *name,
 	else if (!bpf_object_map_path(s, name, path, sizeof(path)))
 		err = -ENAMETOOLONG;
 	else
-		err = pin_new(pins, spec, path, map);
+		err = pin_new(s, pins, spec, path, map);
 	/* -ENOENT is replaced, because pb_bpf_make() would take it for "no map is pinned" and make
 	 * the map in memory */
 	return err == -ENOENT ? -ENOTDIR : err;
@@ -66,7 +68,7 @@ int bpf_object_pin(const struct bpf_session *s, const char *name,
 static int make_pinned(void *arg, const struct pb_bpf_object_map *o,
 		       const struct pb_bpf_map_spec *spec, struct pb_bpf_map *map)
 {
-	const struct bpf_session *s = arg;
+	struct bpf_session *s = arg;
 	int err = s->map_dir ? bpf_object_pin(s, o->name, spec, map) : -ENOENT;
 
 	return err ? err : PB_BPF_MAP_IS_NEW;

@@ -46,6 +46,29 @@ int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]
 	return 0;
 }
 
+int bpf_pin_note(struct bpf_session *s, const char *path)
+{
+	char **list = reallocarray(s->pins, s->nr_pins + 1, sizeof(*list));
+
+	s->pins = list ? list : s->pins;
+	if (list)
+		list[s->nr_pins] = strdup(path);
+	if (list && list[s->nr_pins]) {
+		s->nr_pins++;
+		return 0;
+	}
+	unlink(path);
+	return -ENOMEM;
+}
+
+void bpf_pin_undo(struct bpf_session *s)
+{
+	while (s->nr_pins) {
+		unlink(s->pins[--s->nr_pins]);
+		free(s->pins[s->nr_pins]);
+	}
+}
+
 /* ---- looking at files ----------------------------------------------------------------- */
 
 static void *map_file(const char *path, int flags, size_t *size)
@@ -216,7 +239,7 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 		.nr_funcs = u->nr_funcs,
 		.xlated = l->xlated, .jited = l->prog->jited_len, .loaded_at = (uint64_t)time(NULL),
 	};
-	int fd;
+	int fd, err;
 	bool ok;
 
 	strncpy(f.name, u->name, sizeof(f.name) - 1);
@@ -228,11 +251,14 @@ int bpf_pin_write(const char *command, const char *path, const struct bpf_unit *
 	ok = write_all(fd, &f, sizeof(f)) && write_funcs(fd, u) &&
 	     write_all(fd, u->insns, u->nr * sizeof(struct bpf_insn)) &&
 	     write_all(fd, maps, 4ul * nr_maps);
-	if (ok && !close(fd)) {
+	err = ok ? 0 : errno;
+	if (close(fd) && ok)
+		err = errno;
+	if (!err) {
 		*id = f.id;
 		return 0;
 	}
-	pb_error(command, "%s: %s", path, strerror(errno));
+	pb_error(command, "%s: %s", path, strerror(err));
 	unlink(path);
 	return 1;
 }
@@ -244,5 +270,7 @@ struct bpf_pin_prog *bpf_pin_read(const char *command, const char *path, size_t 
 	if (p && is_prog(p, *size))
 		return p;
 	pb_error(command, "%s: %s", path, p ? "not the file of a pinned program" : strerror(errno));
+	if (p)
+		munmap(p, *size);
 	return NULL;
 }

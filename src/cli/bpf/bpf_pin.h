@@ -50,6 +50,11 @@ struct pb_bpf_pins *bpf_pins(const char *command);
 /* Stores the absolute path of the pin `name`. The part below the tree's root must have no dot, so
  * the path can't lead out of the tree. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);
+/* Notes that the session has made this pin. Returns 0. If there is no memory, removes the pin and
+ * returns -ENOMEM. */
+int bpf_pin_note(struct bpf_session *s, const char *path);
+/* Removes the pins that the session has made. */
+void bpf_pin_undo(struct bpf_session *s);
 /* Calls fn for each pin in the tree. If fn returns a value that isn't 0, stops and returns this
  * value. If the tree can't be opened, returns 1 after a message. */
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin),

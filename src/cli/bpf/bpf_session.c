@@ -85,6 +85,11 @@ void bpf_session_end(struct bpf_session *s)
 			pb_bpf_map_close(s->map[i]);
 	pb_bpf_made_free(s->made);
 	pb_bpf_object_close(s->object);
+	for (uint32_t i = 0; i < s->nr_pins; i++)
+		free(s->pins[i]);
+	free(s->pins);
+	s->pins = NULL;
+	s->nr_pins = 0;
 	free(s->log);
 	free(s->args);
 	s->log = NULL;

@@ -226,7 +226,20 @@ check 3 "" verify -q "$tmp/count.bpf.o" nothing; lacks nothing ""
 check 3 "" run -q "$tmp/count.bpf.o" cuont; lacks cuont count
 check 1 "" load -q "$tmp/count.bpf.o" typo count cuont; lacks cuont count
 check 1 "$("$patchbay" bpf dump "$tmp/count.bpf.o" count)" dump "$tmp/count.bpf.o" count cuont; lacks cuont count
-[ ! -e "$tmp/run/patchbay/bpf/typo/count" ] || { echo "FAILED: pinned in spite of a misspelled name"; failed=1; }
+# after an error, load leaves neither pins nor directories that it has made
+tree=$tmp/run/patchbay/bpf
+nothing() {	# NAME: nothing is pinned at NAME
+	[ ! -e "$tree/$1" ] || { echo "FAILED: load has left:"; find "$tree/$1"; failed=1; }
+}
+nothing both
+nothing typo
+check 1 "" load -q "$tmp/err" unreadable
+nothing unreadable
+(ulimit -f 1; "$patchbay" bpf load -q "$tmp/count.bpf.o" small count 2>"$tmp/err") && { echo "FAILED: load without room"; failed=1; }
+nothing small
+mkdir -m 700 "$tree/there" && : >"$tree/there/other"
+check 1 "" load -q "$tmp/count.bpf.o" there
+[ "$(ls "$tree/there")" = other ] || { echo "FAILED: load has left:"; find "$tree/there"; failed=1; }
 
 # maps without sizes in the object; user space sets the sizes
 cat >"$tmp/sized.bpf.c" <<'C'
@@ -267,11 +280,11 @@ clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/alone.b
 ids=$tmp/run/patchbay/bpf-ids
 mv "$ids/.last" "$tmp/last" && mkdir "$ids/.last"
 says 1 "patchbay bpf load: $tmp/run/patchbay/bpf: no id for a program: Is a directory" load -q "$tmp/alone.bpf.o" alone
-[ ! -e "$tmp/run/patchbay/bpf/alone/alone" ] || { echo "FAILED: a program without an id is pinned"; failed=1; }
+[ ! -e "$tmp/run/patchbay/bpf/alone" ] || { echo "FAILED: a program without an id is pinned"; failed=1; }
 rmdir "$ids/.last" && mv "$tmp/last" "$ids/.last"
 # what is pinned already is named in one line
-"$patchbay" bpf load -q "$tmp/sized.bpf.o" twice 2>/dev/null
-says 1 "$tmp/run/patchbay/bpf/twice/maps/sized_data is pinned already; remove $tmp/run/patchbay/bpf/twice, or choose another path" \
+"$patchbay" bpf load -q --map open:max_entries=3,value_size=16 "$tmp/sized.bpf.o" twice
+says 1 "$tmp/run/patchbay/bpf/twice/maps/open is pinned already; remove $tmp/run/patchbay/bpf/twice, or choose another path" \
 	load -q "$tmp/sized.bpf.o" twice
 # two maps whose names have the first 15 characters in common
 cat >"$tmp/similar.bpf.c" <<'C'
@@ -529,7 +542,7 @@ RUN retval=1 data_out=$zeros" run -q pinned chain/inside
 check 0 "ACCEPT
 RUN retval=2 data_out=$zeros" run -q --interpret pinned chain/inside
 check 1 "" load -q "$tmp/chain.bpf.o" broken near
-[ ! -e "$tmp/run/patchbay/bpf/broken/near" ] || { echo "FAILED: a broken chain is pinned"; failed=1; }
+nothing broken
 check 0 "" load -q "$tmp/chain.bpf.o" awake wakes sleeping
 check 0 "ACCEPT
 RUN retval=3 data_out=$zeros" run -q pinned awake/wakes
