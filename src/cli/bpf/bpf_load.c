@@ -327,8 +327,8 @@ static int pin_prog(const char *what, const uint32_t *id, const char *name)
 
 static int bpf_pin_run(int argc, char **argv)
 {
+	bool number;
 	uint32_t id;
-	char *end;
 	int at = 0;
 
 	if (argp_parse(&pin_argp, argc, argv, ARGP_NO_ARGS | ARGP_IN_ORDER, &at, NULL))
@@ -338,8 +338,13 @@ static int bpf_pin_run(int argc, char **argv)
 			 "what, and where to? patchbay bpf pin prog|map ID|PATH NEWPATH");
 		return 2;
 	}
-	id = (uint32_t)strtoul(argv[at + 1], &end, 10);
-	return (!strcmp(argv[at], "map") ? pin_map : pin_prog)(argv[at + 1], *end ? NULL : &id,
+	number = bpf_pin_number(argv[at + 1], &id);
+	if (number && !id) {
+		pb_error("bpf pin", "%s: not an id of a %s", argv[at + 1],
+			 !strcmp(argv[at], "map") ? "map" : "program");
+		return 2;
+	}
+	return (!strcmp(argv[at], "map") ? pin_map : pin_prog)(argv[at + 1], number ? &id : NULL,
 							       argv[at + 2]);
 }
 

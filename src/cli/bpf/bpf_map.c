@@ -134,8 +134,8 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t access)
 {
 	const char *word, *kind = "";
-	unsigned long id;
-	char *end;
+	uint32_t id;
+	bool number;
 
 	if (*at + 1 < nr && (!strcmp(args[*at], "id") || !strcmp(args[*at], "pinned")))
 		kind = args[(*at)++];
@@ -144,14 +144,14 @@ static int open_map(struct bpf_session *s, char **args, int nr, int *at, uint8_t
 		return 2;
 	}
 	word = args[(*at)++];
-	id = strtoul(word, &end, 10);
-	if (!strcmp(kind, "pinned") || (!*kind && *end))
+	number = bpf_pin_number(word, &id);
+	if (!strcmp(kind, "pinned") || (!*kind && !number))
 		return bpf_pin_map(s, word, 0, access);
-	if (!*word || *end || id > UINT32_MAX) {
+	if (!id) {
 		pb_error(COMMAND, "%s: not an id of a map", word);
 		return 2;
 	}
-	return bpf_pin_map(s, NULL, (uint32_t)id, access);
+	return bpf_pin_map(s, NULL, id, access);
 }
 
 enum { OPT_BTF = 0x3000 };

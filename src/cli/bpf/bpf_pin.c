@@ -194,6 +194,18 @@ static int find_id(void *arg, const struct bpf_pinned *pin)
 	return 2;
 }
 
+bool bpf_pin_number(const char *text, uint32_t *id)
+{
+	unsigned long n;
+
+	*id = 0;
+	if (!*text || text[strspn(text, "0123456789")])
+		return false;
+	n = strtoul(text, NULL, 10);	/* ULONG_MAX if even this type has no room */
+	*id = n > UINT32_MAX ? 0 : (uint32_t)n;
+	return true;
+}
+
 bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH])
 {
 	struct search s = { .id = id, .path = path };

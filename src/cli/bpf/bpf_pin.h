@@ -59,6 +59,9 @@ void bpf_pin_undo(struct bpf_session *s);
  * value. If the tree can't be opened, returns 1 after a message. */
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin),
 		 void *arg);
+/* Returns whether the text is a number in decimal digits, and so is no path. *id: the number; 0 if
+ * it is too large. No map or program has the id 0. */
+bool bpf_pin_number(const char *text, uint32_t *id);
 /* Finds the path of the program with this id. Returns false if there is no such program. */
 bool bpf_pin_find(const char *command, uint32_t id, char path[BPF_PIN_PATH]);
 

@@ -206,6 +206,16 @@ check 0 "" pin map "$dir/maps/counts" again
 check 0 "key: 07 00 00 00  value: 06 00 00 00 00 00 00 00
 Found 1 element" map dump again
 check 1 "" pin map 99 other
+# an id isn't taken modulo 2^32
+for kind in map prog; do
+	id=$("$patchbay" bpf $kind list | sed -n 's/^\([0-9]*\):.* name count.*/\1/p' | head -1)
+	check 2 "" pin $kind "$((4294967296 + id))" wrapped
+	check 2 "" pin $kind 18446744073709551617 wrapped
+	check 2 "" pin $kind 0 wrapped
+	check 1 "" pin $kind "-$id" wrapped
+	check 0 "" pin $kind "$id" "by_id_$kind"
+done
+[ ! -e "$dir/../wrapped" ] || { echo "FAILED: the id of bpf pin wraps around"; failed=1; }
 check 1 "" map dump nothing
 check 1 "" load -q "$tmp/count.bpf.o" ours count
 "$patchbay" bpf stats | grep -q ' count  *2 ' || { echo "FAILED: stats"; failed=1; }
