@@ -199,6 +199,7 @@ int pb_bpf_pins_open(struct pb_bpf_pins *p, const char *path)
 	p->ids = open_private(ids);
 	if (p->ids < 0) {
 		close(p->root);
+		p->root = -1;
 		return p->ids;
 	}
 	remove_unused(p);
@@ -210,6 +211,7 @@ void pb_bpf_pins_close(struct pb_bpf_pins *p)
 	remove_unused(p);
 	close(p->root);
 	close(p->ids);
+	p->root = p->ids = -1;
 }
 
 /* ---- maps ----------------------------------------------------------------------- */

@@ -26,6 +26,8 @@ struct pb_bpf_pins {
  * $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. -EPERM: another user owns the tree, or
  * may write to it. */
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
+/* Closes the tree. Like pb_bpf_pins_open(), frees the memory of maps that have no pin and that no
+ * process has open. */
 void pb_bpf_pins_close(struct pb_bpf_pins *pins);
 
 /* Returns an id for a map or a program. No earlier map or program of the tree has had this id. Ids

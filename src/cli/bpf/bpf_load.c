@@ -302,16 +302,16 @@ static const struct argp pin_argp = {
  * `from`. */
 static int pin_map(const char *from, const uint32_t *id, const char *to)
 {
-	static struct bpf_session s;
-	struct pb_bpf_pins *pins;
-	int err;
+	static struct bpf_session s = { .command = "bpf pin" };
+	struct pb_bpf_pins *pins = bpf_pins(s.command);
+	int ret = !pins || (id && bpf_pin_map(&s, NULL, *id, PB_BPF_MAP_READ)), err;
 
-	s.command = "bpf pin";
-	pins = bpf_pins(s.command);
-	if (!pins || (id && bpf_pin_map(&s, NULL, *id, PB_BPF_MAP_READ)))
-		return 1;
-	err = id ? pb_bpf_obj_pin(pins, s.map[0], to) : pb_bpf_pins_link(pins, from, to);
-	return err ? pb_error(s.command, "%s: %s", to, strerror(-err)) : 0;
+	if (!ret) {
+		err = id ? pb_bpf_obj_pin(pins, s.map[0], to) : pb_bpf_pins_link(pins, from, to);
+		ret = err ? pb_error(s.command, "%s: %s", to, strerror(-err)) : 0;
+	}
+	bpf_session_end(&s);
+	return ret;
 }
 
 static int pin_prog(const char *what, const uint32_t *id, const char *name)

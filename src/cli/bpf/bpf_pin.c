@@ -13,9 +13,10 @@
 #include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_pin.h"
 
+static struct pb_bpf_pins pins = { .root = -1, .ids = -1 };
+
 struct pb_bpf_pins *bpf_pins(const char *command)
 {
-	static struct pb_bpf_pins pins = { .root = -1, .ids = -1 };
 	int err = pins.root >= 0 ? 0 : pb_bpf_pins_open(&pins, NULL);
 
 	if (!err)
@@ -25,21 +26,26 @@ struct pb_bpf_pins *bpf_pins(const char *command)
 	return NULL;
 }
 
+void bpf_pins_end(void)
+{
+	if (pins.root >= 0)
+		pb_bpf_pins_close(&pins);
+}
+
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH])
 {
-	const struct pb_bpf_pins *pins = bpf_pins(command);
 	size_t n;
 
-	if (!pins)
+	if (!bpf_pins(command))
 		return 1;
-	n = strlen(pins->path);
-	if (*name == '/' && (strncmp(name, pins->path, n) || name[n] != '/'))
-		return pb_error(command, "%s: pins are below %s", name, pins->path);
+	n = strlen(pins.path);
+	if (*name == '/' && (strncmp(name, pins.path, n) || name[n] != '/'))
+		return pb_error(command, "%s: pins are below %s", name, pins.path);
 	/* The files of programs are opened by their paths, and ".." would lead out of the tree. For
 	 * maps, bpf/map/pin.c has the same rule. */
 	if (strchr(*name == '/' ? name + n : name, '.'))
 		return pb_error(command, "%s: the path of a pin has no dots", name);
-	if (snprintf(path, BPF_PIN_PATH, "%s%s%s", *name == '/' ? "" : pins->path,
+	if (snprintf(path, BPF_PIN_PATH, "%s%s%s", *name == '/' ? "" : pins.path,
 		     *name == '/' ? "" : "/", name) >=
 	    BPF_PIN_PATH)
 		return pb_error(command, "%s: the path is too long", name);
@@ -130,21 +136,20 @@ static int visit(const char *path, int (*fn)(void *arg, const struct bpf_pinned 
 
 int bpf_pin_each(const char *command, int (*fn)(void *arg, const struct bpf_pinned *pin), void *arg)
 {
-	struct pb_bpf_pins *pins = bpf_pins(command);
 	FTSENT *e = NULL;
 	int ret = 0;
 	FTS *tree;
 
-	if (!pins)
+	if (!bpf_pins(command))
 		return 1;
 	/* Other processes remove directories at any time, for example a `bpf trace` that ends. The
 	 * walk goes on after a directory that is gone. nftw() would end there. */
-	tree = fts_open((char *[]){ pins->path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	tree = fts_open((char *[]){ pins.path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 	while (tree && !ret && (e = fts_read(tree)))
 		if (e->fts_info == FTS_F)
 			ret = visit(e->fts_path, fn, arg);
 	if (!ret && !e && errno)
-		ret = pb_error(command, "%s: %s", pins->path, strerror(errno));
+		ret = pb_error(command, "%s: %s", pins.path, strerror(errno));
 	if (tree)
 		fts_close(tree);
 	return ret;
@@ -168,16 +173,15 @@ static int find_largest(void *arg, const struct bpf_pinned *pin)
  * pb_bpf_pins_new_id() has begun again at 1. Returns 0 after a message. */
 static uint32_t new_id(const char *command)
 {
-	struct pb_bpf_pins *pins = bpf_pins(command);
 	struct search s = { 0 };
 	uint32_t id;
 	int err;
 
-	if (!pins)
+	if (!bpf_pins(command))
 		return 0;
-	id = pb_bpf_pins_new_id(pins, &err);
+	id = pb_bpf_pins_new_id(&pins, &err);
 	if (!id) {
-		pb_error(command, "%s: no id for a program: %s", pins->path, strerror(-err));
+		pb_error(command, "%s: no id for a program: %s", pins.path, strerror(-err));
 		return 0;
 	}
 	bpf_pin_each(command, find_largest, &s);

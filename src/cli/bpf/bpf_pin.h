@@ -47,6 +47,9 @@ struct bpf_pinned {
 /* Opens the tree. If the tree doesn't exist, makes it. After an error, prints a message, sets
  * errno, and returns NULL. */
 struct pb_bpf_pins *bpf_pins(const char *command);
+/* Closes the tree, if bpf_pins() has opened it. Frees the memory of maps that have no pin and that
+ * no process has open. bpf_session_end() calls it. */
+void bpf_pins_end(void);
 /* Stores the absolute path of the pin `name`. The part below the tree's root must have no dot, so
  * the path can't lead out of the tree. Returns 0, or 1 after a message. */
 int bpf_pin_place(const char *command, const char *name, char path[BPF_PIN_PATH]);

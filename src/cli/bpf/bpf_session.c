@@ -84,6 +84,7 @@ void bpf_session_end(struct bpf_session *s)
 		if (s->map[i])
 			pb_bpf_map_close(s->map[i]);
 	pb_bpf_made_free(s->made);
+	bpf_pins_end();
 	pb_bpf_object_close(s->object);
 	for (uint32_t i = 0; i < s->nr_pins; i++)
 		free(s->pins[i]);

@@ -251,6 +251,11 @@ mkdir -m 700 "$tree/there" && : >"$tree/there/other"
 check 1 "" load -q "$tmp/count.bpf.o" there
 [ "$(ls "$tree/there")" = other ] || { echo "FAILED: load has left:"; find "$tree/there"; failed=1; }
 
+# nor does load leave the memory of maps, which are files with ids as names
+check 1 "" load -q "$tmp/count.bpf.o" both
+left=$(find "$tmp/run/patchbay/bpf-ids" -type f -links 1 ! -name .last)
+[ -z "$left" ] || { echo "FAILED: load has left maps:"; echo "$left"; failed=1; }
+
 # maps without sizes in the object; user space sets the sizes
 cat >"$tmp/sized.bpf.c" <<'C'
 #include <linux/bpf.h>
