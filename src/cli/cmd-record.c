@@ -129,6 +129,8 @@ int record_with(struct record_options *o)
 	if (!ret) {
 		o->let_go = let_go;
 		ring.attached = o->pid;
+		if (o->bpf)
+			bpf_attach_ring(o->bpf, &ring);
 		ret = record_run(o, target, &session, &ring, &modules, &signals);
 		munmap(ring.map, ring.geometry.size);
 		close(ring.fd);

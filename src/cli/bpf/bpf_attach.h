@@ -16,6 +16,25 @@
 #include "abi/progs.h"
 #include "cli/bpf/bpf_common.h"
 #include "recorder/settings.h"
+#include "recorder/tasks.h"
+
+#define BPF_SEEN 64
+
+/* Finds the names of threads. Agents give a thread's numbers in the traced program's PID namespace.
+ * In this command's PID namespace, another thread may have these numbers. Only the thread that
+ * prints uses this, except `ring`. */
+struct bpf_namer {
+	struct record_ring *ring;	/* NULL: there is no ring yet */
+	uint64_t until;			/* when the following members must be determined again */
+	bool is_ours;			/* see record_proc_is_ours() */
+	struct {
+		pid_t pid;
+		bool here;		/* a traced process has this PID in this command's PID
+					 * namespace */
+	} seen[BPF_SEEN];
+	bool further;			/* other PID namespaces were searched: `names` is set */
+	struct record_names names;
+};
 
 struct bpf_attach {
 	/* set by the caller; all other members begin as zero */
@@ -31,6 +50,7 @@ struct bpf_attach {
 	bool has_output, has_counts;
 	bool loaded[PB_PROGS_MAX_PROGS];	/* true for each of the object's programs that
 						 * agents get */
+	struct bpf_namer namer;
 	pthread_t thread;		/* the thread that prints the output */
 	void *copy;			/* copy of the record that is being printed */
 	bool damaged[PB_PROGS_MAX_MAPS];	/* true for each ring buffer that is no longer read,
@@ -43,6 +63,9 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o);
 /* Writes the file for agents, and begins to print output. Must be called after
  * record_hooks_resolve() has resolved o->hooks. */
 int bpf_attach_publish(struct bpf_attach *a, struct record_options *o);
+/* Gives the ring of the recording, by which traced processes are recognized. It must stay valid
+ * until bpf_attach_close(), but its memory may be unmapped. */
+void bpf_attach_ring(struct bpf_attach *a, struct record_ring *ring);
 /* Prints the rest of the output. If `show` is set and something was recorded, prints the maps'
  * elements too. Removes the maps' files. */
 void bpf_attach_close(struct bpf_attach *a, struct record_options *o);

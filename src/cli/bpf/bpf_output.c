@@ -10,6 +10,7 @@
 #include "abi/progs.h"
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "base/sys.h"
 #include "bpf/map/map_names.h"
 #include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_sys.h"
@@ -18,6 +19,7 @@
 #include "reader/site_names.h"
 #include "recorder/proc.h"
 
+#define RENEW_NS	250000000	/* how long the namer keeps what it knows of processes */
 #define IDLE_NS		5000000	/* pause after a pass that has found no record */
 #define MAX_TEXT	1024	/* longer texts are cut off */
 #define MAX_EVENT	65536	/* larger records are left out */
@@ -29,15 +31,58 @@ static void show_hex(FILE *to, const uint8_t *p, uint64_t n)
 		fprintf(to, "%02x%c", p[i], i % 16 == 15 || i == n - 1 ? '\n' : ' ');
 }
 
-/* Reads the thread's name. If the thread is gone, the name is "<...>", as in the kernel's
- * output. */
-static void read_comm(const struct pb_progs_output *r, char *comm)
+void bpf_attach_ring(struct bpf_attach *a, struct record_ring *ring)
 {
-	strcpy(comm, "<...>");
-	record_read_comm((pid_t)r->pid, (pid_t)r->tid, comm);
+	__atomic_store_n(&a->namer.ring, ring, __ATOMIC_RELEASE);
 }
 
-static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
+static void forget_names(struct bpf_namer *n)
+{
+	if (n->further)
+		record_names_end(&n->names);
+	n->further = false;
+	memset(n->seen, 0, sizeof(n->seen));
+}
+
+/* Returns whether a traced process has this PID in this command's PID namespace. */
+static bool is_here(struct bpf_namer *n, struct record_ring *ring, pid_t pid)
+{
+	unsigned i = (unsigned)pid % BPF_SEEN;
+
+	if (n->seen[i].pid != pid) {
+		n->seen[i].pid = pid;
+		n->seen[i].here = n->is_ours && record_proc_maps(ring, pid) == RECORD_MAPS;
+	}
+	return n->seen[i].here;
+}
+
+/* Reads the thread's name. If the thread is gone, or can't be found, the name is "<...>", as in the
+ * kernel's output. Other PID namespaces are searched only if the process isn't in this command's
+ * namespace, because the search takes long. */
+static void read_comm(struct bpf_namer *n, const struct pb_progs_output *r, char *comm)
+{
+	struct record_ring *ring = __atomic_load_n(&n->ring, __ATOMIC_ACQUIRE);
+	uint64_t now = pb_now_ns();
+
+	*comm = 0;
+	if (now >= n->until) {
+		forget_names(n);
+		n->is_ours = record_proc_is_ours();
+		n->until = now + RENEW_NS;
+	}
+	if (ring && is_here(n, ring, (pid_t)r->pid)) {
+		record_read_comm((pid_t)r->pid, (pid_t)r->tid, comm);
+	} else if (ring) {
+		if (!n->further)
+			record_names_begin(&n->names, ring, true);
+		n->further = true;
+		record_names_get(&n->names, r->pid, r->tid, NULL, comm);
+	}
+	if (!*comm)
+		strcpy(comm, "<...>");
+}
+
+static void show_text(struct bpf_attach *a, const struct pb_progs_output *r, uint64_t size)
 {
 	char comm[RECORD_COMM], text[MAX_TEXT + 1];
 	uint64_t n = size < MAX_TEXT ? size : MAX_TEXT;
@@ -48,8 +93,8 @@ static void show_text(FILE *to, const struct pb_progs_output *r, uint64_t size)
 	if (n && text[n - 1] == '\n')
 		text[n - 1] = 0;
 	pb_text_clean(text, ' ', 0);
-	read_comm(r, comm);
-	fprintf(to, "%16s-%-7u [%03u] ..... %5lu.%06lu: bpf_trace_printk: %s\n", comm, r->tid,
+	read_comm(&a->namer, r, comm);
+	fprintf(a->to, "%16s-%-7u [%03u] ..... %5lu.%06lu: bpf_trace_printk: %s\n", comm, r->tid,
 		r->cpu, r->ns / 1000000000, r->ns / 1000 % 1000000, text);
 }
 
@@ -59,7 +104,7 @@ static void show_event(struct bpf_attach *a, const struct pb_progs_output *r, ui
 			   a->session.object->maps[r->map].name : "?";
 	char comm[RECORD_COMM];
 
-	read_comm(r, comm);
+	read_comm(&a->namer, r, comm);
 	fprintf(a->to, "== @%lu.%09lu CPU: %u map: %s %s-%u =====\n", r->ns / 1000000000,
 		r->ns % 1000000000, r->cpu, name, comm, r->tid);
 	show_hex(a->to, (const uint8_t *)(r + 1), size);
@@ -91,7 +136,7 @@ static int show_output(void *arg, const void *data, uint64_t size)
 	if (r->head.size > size)
 		return 0;
 	if (r->head.kind == PB_PROGS_TEXT)
-		show_text(a->to, &r->head, r->head.size);
+		show_text(a, &r->head, r->head.size);
 	else
 		show_event(a, &r->head, r->head.size);
 	flush_whole(a->to);
@@ -200,6 +245,7 @@ void bpf_output_end(struct bpf_attach *a)
 	__atomic_store_n(&a->stop, true, __ATOMIC_RELEASE);
 	pthread_join(a->thread, NULL);
 	free(a->copy);
+	forget_names(&a->namer);
 	a->printing = false;
 	pb_bpf_map_lookup_elem(&a->counts, &zero, &counts, 0);
 	if (counts.outputs)
