@@ -150,6 +150,9 @@ const char *bpf_session_reason(const struct bpf_session *s);
  */
 int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns,
 		   uint32_t *nr);
+/* Reads the value of an option, a number of 32 bits as in C. If the text is no such number, ends
+ * the command with a message. */
+uint32_t bpf_number(const struct bpf_session *s, const char *option, const char *text);
 /* Reads bytes in hexadecimal digits, separated by blanks and commas. Returns the count of bytes, or
  * -1 after a message. */
 long bpf_unhex(const char *command, const char *text, uint8_t *out, size_t room);

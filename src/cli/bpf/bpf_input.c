@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads instructions, bytes and options from the command line and files. */
+#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -63,13 +64,25 @@ static void parse_caps(struct bpf_session *s, char *list, struct argp_state *sta
 	}
 }
 
+uint32_t bpf_number(const struct bpf_session *s, const char *option, const char *text)
+{
+	unsigned long n;
+	char *end;
+
+	n = strtoul(text, &end, 0);	/* ULONG_MAX if even this type has no room */
+	if (isdigit((unsigned char)*text) && !*end && n <= UINT32_MAX)
+		return (uint32_t)n;
+	pb_error(s->command, "%s %s: not a number from 0 to %u", option, text, UINT32_MAX);
+	exit(argp_err_exit_status);
+}
+
 static error_t bpf_input_parse(int key, char *arg, struct argp_state *state)
 {
 	struct bpf_session *s = state->input;
 
 	switch (key) {
 	case 't': s->type = arg; return 0;
-	case 'a': s->attach_type = (uint32_t)strtoul(arg, NULL, 0); return 0;
+	case 'a': s->attach_type = bpf_number(s, "-a", arg); return 0;
 	case 'm':
 		if (bpf_is_size(arg))
 			return bpf_sizes_add(&s->sizes, s->command, arg) ? EINVAL : 0;
@@ -80,11 +93,11 @@ static error_t bpf_input_parse(int key, char *arg, struct argp_state *state)
 	case OPT_GLOBAL: return bpf_globals_add(s, arg) ? EINVAL : 0;
 	case OPT_BTF: s->btf = arg; return 0;
 	case 'f': s->file = arg; return 0;
-	case 'l': s->log_level = atoi(arg); return 0;
+	case 'l': s->log_level = (int)bpf_number(s, "-l", arg); return 0;
 	case 'q': s->quiet = true; return 0;
 	case OPT_UNPRIV: s->caps = 0; return 0;
 	case OPT_CAPS: parse_caps(s, arg, state); return 0;
-	case OPT_FLAGS: s->flags = (uint32_t)strtoul(arg, NULL, 0); return 0;
+	case OPT_FLAGS: s->flags = bpf_number(s, "--load-flags", arg); return 0;
 	case OPT_INTERPRET: s->interpret = true; return 0;
 	case OPT_JIT: s->interpret = false; return 0;
 	case ARGP_KEY_ARG: s->args[s->nr_args++] = arg; return 0;

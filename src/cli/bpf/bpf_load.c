@@ -255,6 +255,10 @@ static int bpf_prog_run(int argc, char **argv)
 		pb_error("bpf prog", "%s: no such command; use patchbay bpf prog list", argv[at]);
 		return 2;
 	}
+	if (at + 1 < argc) {
+		pb_error("bpf prog", "%s: the command ends before this word", argv[at + 1]);
+		return 2;
+	}
 	return bpf_pin_each("bpf prog", list_prog, NULL) || fflush(stdout);
 }
 

@@ -59,6 +59,15 @@ static int expect(const char *word, char **args, int nr, int *at)
 	return 2;
 }
 
+/* Returns 0 if no word is left, or 2 after a message. */
+static int expect_end(char **args, int nr, int at)
+{
+	if (at >= nr)
+		return 0;
+	pb_error(COMMAND, "%s: the command ends before this word", args[at]);
+	return 2;
+}
+
 static int flags_of(const char *word, uint64_t *flags)
 {
 	static const char *const words[] = { "any", "noexist", "exist" };
@@ -102,7 +111,9 @@ static int update(struct pb_bpf_map *map, char **args, int nr, int at, uint8_t *
 	if (!err)
 		err = read_bytes("value", args, nr, &at, value, map->attr.value_size);
 	if (!err && at < nr)
-		err = flags_of(args[at], &flags);
+		err = flags_of(args[at++], &flags);
+	if (!err)
+		err = expect_end(args, nr, at);
 	if (err)
 		return err;
 	spread(map, value);
@@ -118,6 +129,8 @@ static int one(struct pb_bpf_map *map, bool remove, char **args, int nr, int at,
 
 	if (!err)
 		err = read_bytes("key", args, nr, &at, key, map->attr.key_size);
+	if (!err)
+		err = expect_end(args, nr, at);
 	if (err)
 		return err;
 	err = remove ? pb_bpf_map_delete_elem(map, key) :
@@ -205,8 +218,10 @@ static int act(struct bpf_session *s, const char *verb, char **args, int nr, int
 
 	if (ret)
 		return ret;
-	if (!strcmp(verb, "dump"))
-		return dump(s);
+	if (!strcmp(verb, "dump")) {
+		ret = expect_end(args, nr, at);
+		return ret ? ret : dump(s);
+	}
 	key = calloc(1, s->map[0]->attr.key_size + 8ul);
 	value = calloc(1, pb_bpf_map_value_size(s->map[0]) + 8);
 	if (!key || !value)
@@ -231,8 +246,10 @@ static int bpf_map_run(int argc, char **argv)
 		return 2;
 	bpf_session_init(&s, COMMAND);
 	s.btf = btf;
-	if (at == argc || !strcmp(argv[at], "list") || !strcmp(argv[at], "show"))
-		ret = bpf_pin_each(COMMAND, list_map, NULL);
+	if (at == argc || !strcmp(argv[at], "list") || !strcmp(argv[at], "show")) {
+		ret = expect_end(argv, argc, at + 1);
+		ret = ret ? ret : bpf_pin_each(COMMAND, list_map, NULL);
+	}
 	for (size_t i = 0; at < argc && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(argv[at], verbs[i]))
 			ret = act(&s, verbs[i], argv, argc, at + 1);

@@ -95,7 +95,7 @@ static error_t bpf_run_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_DATA_OUT: r->data_out_file = arg; return 0;
 	case OPT_CTX_OUT: r->ctx_out_file = arg; return 0;
-	case 'r': r->repeat = (uint32_t)strtoul(arg, NULL, 0); return 0;
+	case 'r': r->repeat = bpf_number(&r->s, "-r", arg); return 0;
 	case 'n': r->no_run = true; return 0;
 	case OPT_PLUGIN: r->plugin = true; return 0;
 	case OPT_PROGRAM: r->program = arg; return 0;
@@ -301,6 +301,10 @@ static int do_object(struct run *r, char **args, int nr_args)
 
 	if (ret)
 		return ret;
+	if (!r->no_run && nr_args > 2) {
+		pb_error(r->s.command, "%s %s: give only one program", args[1], args[2]);
+		return BPF_USAGE;
+	}
 	/* `run` needs the one program that it is to run; `verify` judges the others */
 	if (bpf_object_lacks(&r->s, args[0], args + 1, nr_args - 1))
 		worst = BPF_USAGE;

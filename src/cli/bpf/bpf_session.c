@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes maps, and verifies and makes programs, for all subcommands of bpf. */
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -112,17 +113,37 @@ int bpf_session_map(struct bpf_session *s, const struct pb_bpf_map_spec *spec)
 	return 0;
 }
 
+/* Reads TYPE,KEY,VALUE,ENTRIES[,FLAGS]. Returns false if the text has another form, or if a number
+ * has more than 32 bits. */
+static bool read_attr(const char *text, struct pb_bpf_map_attr *a)
+{
+	uint32_t *const to[] = { &a->type, &a->key_size, &a->value_size, &a->max_entries,
+		&a->flags };
+
+	for (size_t i = 0; i < pb_array_size(to); i++) {
+		char *end;
+		unsigned long n = strtoul(text, &end, 10);
+
+		if (!isdigit((unsigned char)*text) || n > UINT32_MAX)
+			return false;
+		*to[i] = (uint32_t)n;
+		if (*end != ',')
+			return !*end && i >= 3;
+		text = end + 1;
+	}
+	return false;
+}
+
 static int make_map(struct bpf_session *s, const char *text)
 {
 	struct pb_bpf_map_spec spec = { .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	struct pb_bpf_map_attr *a = &spec.attr;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	int err;
 
 	spec.cpu_slots = cpus > 0 ? (uint32_t)cpus : 1;
-	if (sscanf(text, "%u,%u,%u,%u,%u", &a->type, &a->key_size, &a->value_size, &a->max_entries,
-		   &a->flags) < 4) {
-		pb_error(s->command, "-m %s: TYPE,KEY,VALUE,ENTRIES[,FLAGS] are numbers", text);
+	if (!read_attr(text, &spec.attr)) {
+		pb_error(s->command, "-m %s: TYPE,KEY,VALUE,ENTRIES[,FLAGS] are numbers from 0 to "
+				     "%u", text, UINT32_MAX);
 		return BPF_USAGE;
 	}
 	err = bpf_session_map(s, &spec);

@@ -92,6 +92,17 @@ check 1 "REJECT errno=13 R3 !read_ok" verify -q -l 4 $loop bf30000000000000 $exi
 check 1 "REJECT errno=1 " verify -q --unprivileged -t kprobe $one
 check 3 "" run -q b7
 check 3 "" run -q -m 1,4 $one
+# numbers of options aren't cut to 32 bits, and end where their digits end
+for m in 4294967298,4,4,1 2,4,4,1,0x 2,4,4,-1 2,4,4,1,0,0 2,4,,1; do
+	check 3 "" run -q -m $m $one
+	grep -q "^patchbay bpf run: -m $m: TYPE,KEY,VALUE,ENTRIES\[,FLAGS\] are numbers" "$tmp/err" || { echo "FAILED: -m $m"; failed=1; }
+done
+for option in -a -l -r --load-flags=; do
+	for n in 4294967297 -1 1k x; do
+		check 3 "" run -q $option$n $one
+		grep -q "^patchbay bpf run: ${option%=} $n: not a number from 0 to 4294967295" "$tmp/err" || { echo "FAILED: $option$n"; failed=1; }
+	done
+done
 check 3 "" run -q -t nonsense $one
 printf '\267\000\000\000\011\000\000\000\225\000\000\000\000\000\000\000' >"$tmp/insns"
 check 0 "ACCEPT verified=2
@@ -206,6 +217,17 @@ check 0 "" pin map "$dir/maps/counts" again
 check 0 "key: 07 00 00 00  value: 06 00 00 00 00 00 00 00
 Found 1 element" map dump again
 check 1 "" pin map 99 other
+# words after the end of a command are refused, and not ignored
+check 0 "" map update "$dir/maps/counts" key 2 0 0 0 value 1 0 0 0 0 0 0 0
+check 2 "" map update "$dir/maps/counts" key 2 0 0 0 value 2 0 0 0 0 0 0 0 exist twice
+check 2 "" map lookup "$dir/maps/counts" key 2 0 0 0 0
+check 2 "" map delete "$dir/maps/counts" key 2 0 0 0 0
+check 0 "key: 02 00 00 00  value: 01 00 00 00 00 00 00 00" map lookup "$dir/maps/counts" key 2 0 0 0
+check 0 "" map delete "$dir/maps/counts" key 2 0 0 0
+check 2 "" map dump "$dir/maps/counts" key
+check 2 "" map list counts
+check 2 "" prog list count
+check 3 "" run -q "$tmp/count.bpf.o" count refused
 # an id isn't taken modulo 2^32
 for kind in map prog; do
 	id=$("$patchbay" bpf $kind list | sed -n 's/^\([0-9]*\):.* name count.*/\1/p' | head -1)
