@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Prints the reports of two runs side by side, with a line for each function. A function of one run
  * and a function of the other are the same if their symbols and the names of their modules are
- * equal. */
+ * equal. If a run has calls of a function, but the time of none of them is known, the difference of
+ * the times isn't known either. If a run has no calls of the function, its time is 0. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ struct difference {
 	const struct pb_report_row *base, *now;	/* never NULL: &none if the run lacks the
 						 * function */
 	int64_t key;				/* the differences are sorted by this
-						 * number, without its sign */
+						 * number, without its sign; 0 if the
+						 * difference isn't known */
 };
 
 static const struct pb_report_row none = { .name = "", .raw = "", .module = "" };
@@ -61,6 +63,12 @@ static int by_key(const void *a, const void *b)
 	return ret ? ret : strcmp(module_of(x), module_of(y));
 }
 
+/* True if the difference of the times is known. */
+static bool has_times(const struct difference *d)
+{
+	return (d->base->timed || !d->base->calls) && (d->now->timed || !d->now->calls);
+}
+
 /* Fills the list, which has room for all rows of both runs. Returns the number of its elements. */
 static size_t match(struct pb_report *base, struct pb_report *now, enum pb_report_sort by,
 		    struct difference *list)
@@ -76,7 +84,8 @@ static size_t match(struct pb_report *base, struct pb_report *now, enum pb_repor
 
 		d->base = order <= 0 ? &base->rows[i++] : &none;
 		d->now = order >= 0 ? &now->rows[j++] : &none;
-		d->key = (int64_t)(pb_report_key(d->now, by) - pb_report_key(d->base, by));
+		if (by == PB_SORT_CALLS || has_times(d))
+			d->key = (int64_t)(pb_report_key(d->now, by) - pb_report_key(d->base, by));
 	}
 	return nr;
 }
@@ -91,6 +100,21 @@ static struct pb_function function_of(const struct difference *d)
 
 	return (struct pb_function){ r->name, r->module, r->raw, d->now != &none ? r->id :
 		UINT64_MAX };
+}
+
+/* Prints both times and their difference. */
+static void print_times(struct pb_out *o, const struct difference *d, enum pb_report_sort key)
+{
+	uint64_t from = pb_report_key(d->base, key), to = pb_report_key(d->now, key);
+	char buf[40];
+
+	pb_report_time(o, from, d->base->timed);
+	pb_report_time(o, to, d->now->timed);
+	if (has_times(d))
+		pb_out_fmt(o, "  %c%10s", to < from ? '-' : '+',
+			   pb_view_time(buf, sizeof(buf), to < from ? from - to : to - from));
+	else
+		pb_out_str(o, "            -");
 }
 
 static void print_text(const struct pb_view *v, const struct difference *list, size_t nr,
@@ -118,14 +142,10 @@ static void print_text(const struct pb_view *v, const struct difference *list, s
 		   "  ====================\n");
 	for (size_t i = 0; i < nr; i++) {
 		const struct pb_report_row *base = list[i].base, *now = list[i].now;
-		uint64_t from = pb_report_key(base, key), to = pb_report_key(now, key);
-		char buf[40];
 
-		pb_report_time(o, from, base->timed);
-		pb_report_time(o, to, now->timed);
-		pb_out_fmt(o, "  %c%10s  %10llu  %10llu  %+11lld  %s\n", to < from ? '-' : '+',
-			   pb_view_time(buf, sizeof(buf), to < from ? from - to : to - from),
-			   (ull)base->calls, (ull)now->calls, (long long)(now->calls - base->calls),
+		print_times(o, &list[i], key);
+		pb_out_fmt(o, "  %10llu  %10llu  %+11lld  %s\n", (ull)base->calls, (ull)now->calls,
+			   (long long)(now->calls - base->calls),
 			   f ? f[i].name : name_of(&list[i]));
 	}
 	pb_distinct_free(&distinct);

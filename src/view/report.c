@@ -7,8 +7,10 @@
 #include "reader/call_walk.h"
 #include "view/sums.h"
 
-static int make_rows(struct pb_sums *m, struct pb_report *r, const struct pb_clock *clock)
+static int make_rows(struct pb_sums *m, struct pb_report *r, const struct pb_data *d)
 {
+	const struct pb_clock *clock = &d->clock;
+	bool has_times = pb_data_has_times(d);
 	uint32_t total = m->sites.total;
 	size_t nr = 0;
 
@@ -27,7 +29,7 @@ static int make_rows(struct pb_sums *m, struct pb_report *r, const struct pb_clo
 		r->calls += s->calls;
 		r->rows[r->nr++] = (struct pb_report_row){
 			.name = f.name, .module = f.module, .raw = f.raw, .id = f.id,
-			.calls = s->calls, .timed = s->timed,
+			.calls = s->calls, .timed = has_times ? s->timed : 0,
 			.total = pb_clock_span(clock, s->total),
 			.self = pb_clock_span(clock, s->self),
 			.sum = pb_clock_span(clock, s->sum),
@@ -53,7 +55,7 @@ static int make(struct pb_sums *m, struct pb_report *r, bool by_time)
 	r->open = m->open;
 	r->totals = w.totals;
 	r->by_time = by_time;
-	return make_rows(m, r, &v->data->clock);
+	return make_rows(m, r, v->data);
 }
 
 int pb_report_make(const struct pb_view *v, struct pb_report *r)

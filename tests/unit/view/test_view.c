@@ -167,6 +167,29 @@ static void test_threads(void **state)
 	}
 }
 
+/* Without a clock, no call's time is known. */
+static void test_no_clock(void **state)
+{
+	struct pb_report r;
+	struct pb_data *d;
+
+	gen_begin(&g, dir, "function_graph", "none");
+	gen_chunk(&g, 1, 100, 0, 1);
+	gen_entry(&g, 1, 1);
+	gen_leaf(&g, 2, 1, 1);
+	gen_exit(&g, 1, 1);
+	gen_chunk_write(&g);
+	gen_end(&g, 1ull << 40);
+	r = sums(&d);
+	assert_int_equal(r.nr, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(r.rows[i].calls, 1);
+		assert_int_equal(r.rows[i].timed, 0);
+	}
+	pb_report_free(&r);
+	pb_data_close(d);
+}
+
 /* Counts calls whose return isn't recorded. The counts must stay right when the tree grows and its
  * nodes move. */
 static void test_tree_grows(void **state)
@@ -306,7 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json), cmocka_unit_test(test_csv),
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_times),
-		cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_recursion), cmocka_unit_test(test_no_clock),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_claimed_functions),
 		cmocka_unit_test(test_missed_stack), cmocka_unit_test(test_tree_grows),
 		cmocka_unit_test(test_nonblocking),
