@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Prints folded stacks, the input of flamegraph.pl and speedscope. In a line "a;b;c NS", a calls b
- * and b calls c. NS is the self time of these calls of c. */
+ * and b calls c. NS is the self time of these calls of c. Calls whose time isn't known add nothing,
+ * so their number is reported on stderr. */
+#include "base/base.h"
+#include "reader/say.h"
 #include "view/tree.h"
 
 static void print_name(struct pb_out *o, const char *name)
@@ -25,6 +28,8 @@ static void print_stack(const struct pb_view *v, const struct pb_tree *t, uint32
 
 int pb_view_flame(const struct pb_view *v)
 {
+	bool has_times = pb_data_has_times(v->data);
+	uint64_t untimed = 0;
 	struct pb_tree t;
 	int ret = pb_tree_make(&t, v);
 
@@ -34,13 +39,19 @@ int pb_view_flame(const struct pb_view *v)
 		uint64_t ns = pb_clock_span(&v->data->clock, t.nodes[i].self);
 
 		/* if the data has no times, print the number of calls */
-		if (!pb_data_has_times(v->data))
+		if (!has_times)
 			ns = t.nodes[i].calls;
+		untimed += t.nodes[i].calls - t.nodes[i].timed;
 		if (!ns)
 			continue;
 		print_stack(v, &t, i);
 		pb_out_fmt(v->out, " %llu\n", (unsigned long long)ns);
 	}
 	pb_tree_free(&t);
+	/* only commands print warnings; a fuzzer has no command */
+	if (has_times && untimed && v->out->command)
+		pb_say(v->out->command, "warning: the time of %llu call%s isn't known, so the "
+		       "output has no self time of %s", (unsigned long long)untimed,
+		       pb_plural(untimed), untimed == 1 ? "this call" : "these calls");
 	return 0;
 }

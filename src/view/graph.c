@@ -8,6 +8,8 @@
  *       2.900 ms :  +-(2) work
  *       1.200 ms :  | +-(40) helper
  *       0.100 ms :  +-(1) done
+ *
+ * If the time of no call of a node is known, the time is shown as "-".
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +22,16 @@
 
 typedef unsigned long long ull;
 
+/* Returns the text of a node's time. */
+static const char *time_of(const struct pb_view *v, const struct pb_tree_node *n, char *buf,
+			   size_t len)
+{
+	/* the time of a part of a call may be known */
+	if (!pb_data_has_times(v->data) || (!n->timed && !n->total))
+		return "-";
+	return pb_view_time(buf, len, pb_clock_span(&v->data->clock, n->total));
+}
+
 static void print_node(const struct pb_view *v, const struct pb_tree *t, uint32_t node,
 		       uint32_t top_depth, const bool *more)
 {
@@ -27,8 +39,7 @@ static void print_node(const struct pb_view *v, const struct pb_tree *t, uint32_
 	struct pb_out *o = v->out;
 	char time[40];
 
-	pb_out_fmt(o, "  %10s : ", !pb_data_has_times(v->data) ? "-" :
-		   pb_view_time(time, sizeof(time), pb_clock_span(&v->data->clock, n->total)));
+	pb_out_fmt(o, "  %10s : ", time_of(v, n, time, sizeof(time)));
 	for (uint32_t level = top_depth + 1; level < n->depth; level++)
 		pb_out_str(o, more[level] ? " |" : "  ");
 	if (n->depth > top_depth)
@@ -78,7 +89,7 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 	unsigned i = 0;
 
 	pb_out_fmt(v->out, " backtrace #%u: hit %llu, time %s\n", nr, (ull)n->calls,
-		   pb_view_time(time, sizeof(time), pb_clock_span(&v->data->clock, n->total)));
+		   time_of(v, n, time, sizeof(time)));
 	for (; node != PB_TREE_ROOT; node = t->nodes[node].parent)
 		pb_out_fmt(v->out, "   [%u] %s\n", i++, pb_tree_name(t, t->nodes[node].number));
 	pb_out_char(v->out, '\n');
@@ -108,6 +119,7 @@ static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tre
 		}
 		if (n->mark && n->mark != HIDDEN) {
 			merged->nodes[n->mark].calls += n->calls;
+			merged->nodes[n->mark].timed += n->timed;
 			merged->nodes[n->mark].total += n->total;
 		}
 	}

@@ -154,11 +154,13 @@ static uint32_t around(const struct pb_event *ev)
 	return depth ? ev->stack->calls[depth - 1].view : PB_TREE_ROOT;
 }
 
+/* Adds the time of an event that counts for `calls` calls. */
 static void add(struct pb_tree *t, const struct pb_event *ev, uint32_t node, uint64_t duration,
-		uint64_t child)
+		uint64_t child, unsigned calls)
 {
 	struct pb_tree_node *n = &t->nodes[node];
 
+	n->timed += calls;
 	/* if the caller is in the same node "[deeper]", the caller's time includes this call's
 	 * time */
 	if (around(ev) != node)
@@ -194,7 +196,7 @@ static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_e
 	}
 	t->nodes[call->view].calls += calls;
 	if (known)
-		add(t, ev, call->view, end - start, call->child);
+		add(t, ev, call->view, end - start, call->child, calls);
 	else
 		add_child(ev, call->child);
 }
@@ -224,7 +226,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 			return;
 		node = node_of(t, ev);
 		t->nodes[node].calls += calls;
-		add(t, ev, node, end - start, 0);
+		add(t, ev, node, end - start, 0, calls);
 		return;
 	case PB_EV_LEAF_OPEN:
 		ev->stack->user = visible ? node_of(t, ev) : PB_TREE_ROOT;

@@ -27,7 +27,9 @@ struct pb_tree_node {
 	bool pruned;			/* the options exclude all calls of the node and of the
 					 * nodes below; the node isn't in its parent's list of
 					 * children */
-	uint64_t calls, total, self;	/* times in ticks of the clock */
+	uint64_t calls;
+	uint64_t timed;			/* number of the calls whose time is known */
+	uint64_t total, self;		/* times in ticks of the clock */
 };
 
 struct pb_tree {

@@ -72,6 +72,11 @@ check graph-filter basic graph -F work
 check graph-depth basic graph -D 2 -N '*helper'
 check graph-time basic graph -t 1ms
 check graph-regex basic graph --match=regex '^(help|par)'
+# a time that isn't known is shown as "-"
+check graph-killed killed graph
+check graph-main-killed killed graph main
+check graph-function-tracer function graph helper
+check flame-killed killed dump --format=flame-graph
 check flame-time basic dump --format=flame-graph -t 1ms
 check flame-range killed dump --format=flame-graph --range 0~2500
 check chrome-filter basic dump --format=chrome -F work -F '!ns::*' -D 2
