@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Prints the call tree of the whole program, or of one function. For a function, prints the paths
- * that led to the function, then one tree. That tree has the function's callees on all paths.
+ * Prints the call tree of the whole program, or of some functions. For functions, prints the paths
+ * that led to them, then one tree for each function. That tree has the function's callees on all
+ * paths.
  *
  *   # TOTAL TIME : (CALLS) FUNCTION
  *       3.012 ms : (1) main
@@ -17,8 +18,6 @@
 
 #include "view/filter.h"
 #include "view/tree.h"
-
-#define HIDDEN UINT32_MAX
 
 typedef unsigned long long ull;
 
@@ -95,33 +94,70 @@ static void print_path(const struct pb_view *v, const struct pb_tree *t, uint32_
 	pb_out_char(v->out, '\n');
 }
 
-/* Merges the trees below the function's nodes. If a node of the function lies below another node of
- * the function, the lower node is only a part of the upper node's tree. A node's `mark` is the
- * index of the node's copy in the merged tree. Parents come before their children, so one pass over
- * the nodes is enough. -D counts levels from the function; deeper nodes have the mark HIDDEN. */
-static int merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
+/* True if the node lies below another node of its function. */
+static bool is_inner(const struct pb_tree *t, uint32_t node)
+{
+	uint32_t number = t->nodes[node].number;
+
+	while ((node = t->nodes[node].parent) != PB_TREE_ROOT)
+		if (t->nodes[node].number == number)
+			return true;
+	return false;
+}
+
+/* Adds a node to its copy in the merged tree, which is below the copy `up`. Returns the index of
+ * the copy. */
+static uint32_t merge_node(struct pb_tree *merged, const struct pb_tree_node *n, uint32_t up)
+{
+	uint32_t copy = pb_tree_child(merged, up, n->number);
+
+	merged->nodes[copy].calls += n->calls;
+	merged->nodes[copy].timed += n->timed;
+	/* if the caller has the same copy, the caller's time includes this node's time */
+	if (copy != up)
+		merged->nodes[copy].total += n->total;
+	return copy;
+}
+
+/* Merges the tree below `top`, which is a node of the function. A node's `mark` is the index of the
+ * node's copy. -D counts levels from the function; deeper nodes are left out. */
+static void merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged,
+			uint32_t top)
+{
+	uint32_t node = top;
+
+	while (!merged->nomem) {
+		struct pb_tree_node *n = &t->nodes[node];
+
+		n->mark = merge_node(merged, n, node == top ? PB_TREE_ROOT :
+				     t->nodes[n->parent].mark);
+		if (n->child && (!v->max_depth || merged->nodes[n->mark].depth < v->max_depth)) {
+			node = n->child;
+			continue;
+		}
+		while (node != top && !t->nodes[node].next)
+			node = t->nodes[node].parent;
+		if (node == top)
+			return;
+		node = t->nodes[node].next;
+	}
+}
+
+/* Merges the trees of all nodes of the functions. If a node lies below another node of the same
+ * function, it is only a part of the upper node's tree. If it lies below a node of another function
+ * of the patterns, it is a part of that function's tree, and has a tree of its own, too. */
+static int merge_all(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
 	unsigned nr = 0;
 
 	for (uint32_t i = 1; i < t->nr && !merged->nomem; i++) {
-		struct pb_tree_node *n = &t->nodes[i];
-		uint32_t up = t->nodes[n->parent].mark;
+		const struct pb_tree_node *n = &t->nodes[i];
+		bool focus = pb_filters_number(v->filters, n->number) & PB_FILTER_FOCUS;
 
-		if (n->pruned)
+		if (n->pruned || !focus || is_inner(t, i))
 			continue;
-		if (up) {
-			n->mark = up == HIDDEN ||
-				  (v->max_depth && merged->nodes[up].depth >= v->max_depth) ?
-				  HIDDEN : pb_tree_child(merged, up, n->number);
-		} else if (pb_filters_number(v->filters, n->number) & PB_FILTER_FOCUS) {
-			n->mark = pb_tree_child(merged, PB_TREE_ROOT, n->number);
-			print_path(v, t, i, nr++);
-		}
-		if (n->mark && n->mark != HIDDEN) {
-			merged->nodes[n->mark].calls += n->calls;
-			merged->nodes[n->mark].timed += n->timed;
-			merged->nodes[n->mark].total += n->total;
-		}
+		print_path(v, t, i, nr++);
+		merge_below(v, t, merged, i);
 	}
 	return merged->nomem ? -ENOMEM : 0;
 }
@@ -144,7 +180,7 @@ static int print_focus(const struct pb_view *v, struct pb_tree *t)
 		merged.functions = t->functions;
 		merged.nr_functions = t->nr_functions;
 		pb_out_str(v->out, "# backtraces\n");
-		ret = merge_below(v, t, &merged);
+		ret = merge_all(v, t, &merged);
 	}
 	if (!ret && merged.nr == 1)
 		pb_out_fmt(v->out, "# no such call was recorded%s\n", chooses(v) ?

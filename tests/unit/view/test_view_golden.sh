@@ -92,6 +92,9 @@ check replay-buffer-7 buffers replay --buffer=7
 check buffer-unknown buffers replay --buffer=3
 check graph-basic basic graph
 check graph-helper threads graph helper
+# a function that another function of the pattern calls has all its callers
+check graph-two threads graph helper parse
+check graph-two-depth threads graph -D 1 helper parse
 check graph-nothing threads graph nothing
 check graph-function-time basic graph -t 1s main
 check graph-function-none basic graph -t 1s fib
