@@ -80,7 +80,7 @@ static int print_diff(struct pb_view *now, const struct report *r, struct pb_rep
 		return ret;
 	ret = pb_report_make(&base, &former);
 	if (!ret) {
-		ret = pb_report_diff(now, &former, report, r->sort, r->format);
+		ret = pb_report_diff(now, &base, &former, report, r->sort, r->format);
 		pb_report_free(&former);
 	}
 	pb_view_close_other(&base);

@@ -187,8 +187,9 @@ static void print_csv(struct pb_out *o, const struct difference *list, size_t nr
 	pb_out_char(o, '\n');
 }
 
-static void print_json(const struct pb_view *v, const struct difference *list, size_t nr,
-		       const struct pb_report *now)
+static void print_json(const struct pb_view *v, const struct pb_view *base_view,
+		       const struct difference *list, size_t nr, const struct pb_report *now,
+		       const struct pb_report *base)
 {
 	struct pb_out *o = v->out;
 
@@ -206,11 +207,14 @@ static void print_json(const struct pb_view *v, const struct difference *list, s
 	}
 	pb_out_str(o, "\n], \"totals\": {");
 	pb_view_json_totals(v, now->calls, &now->totals);
+	pb_out_str(o, "}, \"base_totals\": {");
+	pb_view_json_totals(base_view, base->calls, &base->totals);
 	pb_out_str(o, "}}\n");
 }
 
-int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now,
-		   enum pb_report_sort by, enum pb_report_format format)
+int pb_report_diff(const struct pb_view *v, const struct pb_view *base_view,
+		   struct pb_report *base, struct pb_report *now, enum pb_report_sort by,
+		   enum pb_report_format format)
 {
 	struct difference *list = calloc(base->nr + now->nr + 1, sizeof(*list));
 	size_t nr;
@@ -222,11 +226,13 @@ int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_re
 	if (format == PB_FORMAT_CSV)
 		print_csv(v->out, list, nr);
 	else if (format == PB_FORMAT_JSON)
-		print_json(v, list, nr, now);
+		print_json(v, base_view, list, nr, now, base);
 	else
 		print_text(v, list, nr, by);
 	free(list);
-	if (format == PB_FORMAT_TEXT)
+	if (format == PB_FORMAT_TEXT) {
+		pb_view_losses(base_view, &base->totals, "# base: ");
 		pb_view_losses(v, &now->totals, "# ");
+	}
 	return 0;
 }

@@ -102,9 +102,11 @@ void pb_report_sort(struct pb_report *r, enum pb_report_sort by);
 void pb_report_print(const struct pb_view *v, const struct pb_report *r, enum pb_report_sort by);
 void pb_report_csv(const struct pb_view *v, const struct pb_report *r);
 void pb_report_json(const struct pb_view *v, const struct pb_report *r);
-/* Prints the difference of two reports. Reorders the rows of the two reports. */
-int pb_report_diff(const struct pb_view *v, struct pb_report *base, struct pb_report *now,
-		   enum pb_report_sort by, enum pb_report_format format);
+/* Prints the difference of two reports. Reorders the rows of the two reports. `v` is the view of
+ * `now`, and base_view that of `base`. */
+int pb_report_diff(const struct pb_view *v, const struct pb_view *base_view,
+		   struct pb_report *base, struct pb_report *now, enum pb_report_sort by,
+		   enum pb_report_format format);
 uint64_t pb_report_key(const struct pb_report_row *r, enum pb_report_sort by);
 void pb_report_time(struct pb_out *o, uint64_t ns, bool known);	/* prints a column; "-" if the time
 								 * isn't known */

@@ -61,7 +61,7 @@ static void run_reports(struct pb_view *v)
 		pb_report_print(v, &r, PB_SORT_AVG);
 		pb_report_csv(v, &r);
 		pb_report_json(v, &r);
-		pb_report_diff(v, &r, &r, PB_SORT_SELF, PB_FORMAT_TEXT);
+		pb_report_diff(v, v, &r, &r, PB_SORT_SELF, PB_FORMAT_TEXT);
 		pb_report_free(&r);
 	}
 }

@@ -57,6 +57,8 @@ check report-diff-self basic report --diff threads -s self -D 2
 check report-diff-filter basic report --diff threads -F fib -F helper -s calls
 check report-diff.csv basic report --diff threads --format=csv
 check report-diff.json function report --diff threads --format=json
+check report-diff-lost basic report --diff lost
+check report-diff-lost.json basic report --diff lost --format=json
 # the difference of a time and of an unknown time isn't known
 check report-diff-killed killed report --diff basic
 check report-diff-untimed function_untimed report --diff basic -s self
