@@ -89,6 +89,20 @@ static uint32_t depth_before(const struct pb_event *ev)
 	return ev->kind == PB_EV_ENTRY || ev->kind == PB_EV_OPEN ? depth - 1 : depth + 1;
 }
 
+/* Adds a time with a weight to a sum. The product may need more than 64 bits. */
+static inline void add_weighted(uint64_t *sum, uint16_t *rest, uint64_t ticks, uint64_t weight)
+{
+	unsigned __int128 units;
+
+	if (pb_likely(weight == PB_SAMPLE_UNIT)) {
+		*sum += ticks;
+		return;
+	}
+	units = (unsigned __int128)ticks * weight + *rest;
+	*sum += (uint64_t)(units / PB_SAMPLE_UNIT);
+	*rest = (uint16_t)(units % PB_SAMPLE_UNIT);
+}
+
 /* Adds the time to the function's total, or to the next outer call of the function. */
 static inline void add_total(struct pb_sum *s, struct pb_call_stack *stack, uint64_t duration,
 			     uint64_t weight)
@@ -96,7 +110,7 @@ static inline void add_total(struct pb_sum *s, struct pb_call_stack *stack, uint
 	if (s->last && s->last <= stack->depth)
 		stack->calls[s->last - 1].nested += duration;
 	else
-		s->total += duration * weight;
+		add_weighted(&s->total, &s->total_rest, duration, weight);
 }
 
 /* Adds a duration to a function's sum. `child` is the time of the callees. If `whole` is false, the
@@ -105,7 +119,8 @@ static inline void add_total(struct pb_sum *s, struct pb_call_stack *stack, uint
 static inline void add_time(struct pb_sum *s, struct pb_call_stack *stack, uint64_t duration,
 			    uint64_t child, uint64_t weight, bool whole)
 {
-	s->self += duration > child ? (duration - child) * weight : 0;
+	if (duration > child)
+		add_weighted(&s->self, &s->self_rest, duration - child, weight);
 	add_total(s, stack, duration, weight);
 	if (!whole)
 		return;
@@ -307,7 +322,7 @@ void pb_sums_open(void *arg, struct pb_call_stack *s, const struct pb_open_call 
 	uint32_t number;
 
 	if (call)
-		m->sums[call->view].total += call->nested * m->time_weight;
+		m->sums[call->view].total += call->nested;
 	if (m->selects && !pb_select_open(m->view, select, start, m->latest))
 		return;
 	number = call ? call->view : pb_sites_number(&m->sites, s->image, s->leaf_site);
@@ -320,7 +335,7 @@ int pb_sums_init(struct pb_sums *m, const struct pb_view *v)
 	int ret;
 
 	*m = (struct pb_sums){ .view = v, .selects = pb_view_selects(v), .budget = BUDGET,
-				.weight = 1, .time_weight = 1 };
+				.weight = 1, .time_weight = PB_SAMPLE_UNIT };
 	ret = pb_sites_init(&m->sites, v->data);
 	if (ret)
 		return ret;

@@ -9,6 +9,7 @@
 #ifndef PB_VIEW_SUMS_H
 #define PB_VIEW_SUMS_H
 #include "reader/call_walk.h"
+#include "reader/sample.h"
 #include "view/site_numbers.h"
 #include "view/view.h"
 
@@ -17,7 +18,8 @@ struct pb_sum {
 	uint64_t total, self, sum, min, max;	/* ticks of the clock */
 	uint32_t last;		/* the innermost open call of the function on the current stack: its
 				 * index plus 1, or 0 if there is none */
-	uint32_t pad;
+	uint16_t total_rest, self_rest;	/* fractions of a tick that total and self don't have, in
+					 * units of 1 / PB_SAMPLE_UNIT */
 };
 _Static_assert(sizeof(struct pb_sum) == 64, "a cache line");
 
@@ -30,8 +32,9 @@ struct pb_sums {
 	struct pb_sites sites;
 	struct pb_call_stack *stack;	/* the stack of the last event */
 	int64_t budget;		/* see sums.c */
-	/* Each call counts `weight` times, and its time `time_weight` times. Both are 1 unless the
-	 * caller changes them */
+	/* Each call counts `weight` times, and its time time_weight / PB_SAMPLE_UNIT times. Unless
+	 * the caller changes them, calls and times count once. The times of many threads add up
+	 * fast, so they aren't multiplied by PB_SAMPLE_UNIT */
 	uint64_t weight, time_weight;
 	uint64_t open;		/* number of calls that pb_sums_open() has counted */
 };

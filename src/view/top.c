@@ -27,7 +27,7 @@ static int init_arrays(struct pb_top_group *g, const struct pb_view *v)
 
 	if (ret)
 		return ret;
-	g->sums.weight = g->sums.time_weight = PB_SAMPLE_UNIT;
+	g->sums.weight = PB_SAMPLE_UNIT;
 	g->size = (size_t)g->sums.sites.total * sizeof(*g->now);
 	g->now = map(g->size);
 	g->before = map(g->size);
@@ -194,9 +194,9 @@ static void add_call(struct pb_top_group *g, uint32_t number, uint32_t stack, ui
 	if (!st)
 		return;
 	st->calls += calls * PB_SAMPLE_UNIT;
-	st->self += since(inner, ticks) * PB_SAMPLE_UNIT;
+	st->self += since(inner, ticks);
 	if (st->stack != stack)
-		st->total += ticks * PB_SAMPLE_UNIT;
+		st->total += ticks;
 	st->stack = stack;
 }
 
@@ -276,8 +276,8 @@ static int make_rows(struct pb_top *t, struct pb_top_group *g, bool all)
 		r->rows[r->nr++] = (struct pb_report_row){
 			.name = fn.name, .module = fn.module, .raw = fn.raw, .id = fn.id,
 			.calls = units(since(b.calls, a->calls)), .timed = 1,
-			.total = pb_clock_span(clock, units(since(b.total, a->total))),
-			.self = pb_clock_span(clock, units(since(b.self, a->self))),
+			.total = pb_clock_span(clock, since(b.total, a->total)),
+			.self = pb_clock_span(clock, since(b.self, a->self)),
 		};
 		r->calls += units(since(b.calls, a->calls));
 	}

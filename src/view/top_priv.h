@@ -8,8 +8,8 @@
 
 /* The state of one function. */
 struct pb_top_state {
-	uint64_t calls, total, self;	/* number of calls; ticks. All three are multiplied by
-					 * PB_SAMPLE_UNIT (reader/sample.h) */
+	uint64_t calls;			/* multiplied by PB_SAMPLE_UNIT (reader/sample.h) */
+	uint64_t total, self;		/* ticks */
 	uint32_t table;			/* the table for which the state was computed */
 	uint32_t stack;			/* 1 + the number of the last stack that had an open call of
 					 * this function */

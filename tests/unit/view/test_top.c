@@ -347,6 +347,32 @@ static void test_long_calls(void **state)
 	compare(now, 0.03);
 }
 
+/* The sums of the times of many threads over days. As a multiple of PB_SAMPLE_UNIT, such a sum
+ * needs more than 64 bits. */
+static void test_many_days(void **state)
+{
+	enum { THREADS = 4 };
+	const uint64_t day = 1ull << 55;
+	struct truth sum[SITES] = { 0 };
+
+	start();
+	for (uint32_t i = 1; i <= THREADS; i++) {
+		gen_chunk(&g, i, 99 + i, 0, GEN_START);
+		gen_entry(&g, 1, GEN_START);
+		gen_long(&g, 2, GEN_START + day, GEN_START + 2 * day);
+		gen_exit(&g, 1, GEN_START + 2 * day);
+		gen_entry(&g, 3, GEN_START + 2 * day);
+		g.head.state = PB_CHUNK_OPEN;
+		gen_chunk_write(&g);
+	}
+	gen_end(&g, 1ull << 40);
+	assert_int_equal(estimate(1, 1, GEN_START + 3 * day, sum), 0);
+	near("total", 1, sum[1].total, 2. * THREADS * (double)day, 0.001);
+	near("self", 1, sum[1].self, 1. * THREADS * (double)day, 0.001);
+	near("self", 2, sum[2].self, 1. * THREADS * (double)day, 0.001);
+	near("total", 3, sum[3].total, 1. * THREADS * (double)day, 0.001);
+}
+
 /* --- threads that are gone, and stacks that move ------------------------------- */
 
 /* Returns the total time of the function 1 in the group's table, in ns. */
@@ -476,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_busy), cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_sleeper),
 		cmocka_unit_test(test_deep), cmocka_unit_test(test_long_calls),
+		cmocka_unit_test(test_many_days),
 		cmocka_unit_test(test_gone), cmocka_unit_test(test_moving_stack),
 	};
 
