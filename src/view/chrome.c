@@ -99,6 +99,14 @@ static void print_call(struct chrome *c, struct pb_call_stack *s, uint32_t tid, 
 	pb_out_str(c->o, args[how]);
 }
 
+/* True if the data has the call's beginning on another stack, where the call is shown. `call` is
+ * NULL, or an open call. */
+static bool is_elsewhere(const struct pb_open_call *call, uint32_t flags)
+{
+	return call ? call->elsewhere && !call->aux :
+	       (flags & PB_EV_COUNTED) == PB_EV_ELSEWHERE;
+}
+
 static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, bool no_return)
 {
 	bool inherited = (ev->call && ev->call->aux) || ev->flags & PB_EV_INHERITED;
@@ -106,6 +114,8 @@ static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, b
 			 ev->time;
 	uint64_t end = ev->time > start ? ev->time : start;
 
+	if (is_elsewhere(ev->call, ev->flags))
+		return;
 	/* with -t, a call whose duration isn't known is left out, as in report */
 	if (select & PB_SEL_VISIBLE && !(no_return && c->v->min_ns) &&
 	    pb_select_long(c->v, start, end) &&
@@ -194,10 +204,13 @@ static void open_calls(struct chrome *c, struct pb_stream *stream)
 
 	merge_lives(c);
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
-		for (uint32_t n = 0; n < s->depth; n++)
-			open_call(c, s, s->calls[n].select, s->calls[n].site,
-				  s->calls[n].aux ? s->calls[n].aux : s->calls[n].start,
-				  s->calls[n].aux != 0);
+		for (uint32_t n = 0; n < s->depth; n++) {
+			const struct pb_open_call *call = &s->calls[n];
+
+			if (!is_elsewhere(call, 0))
+				open_call(c, s, call->select, call->site,
+					  call->aux ? call->aux : call->start, call->aux != 0);
+		}
 		if (s->leaf_site)
 			open_call(c, s, s->leaf_select, s->leaf_site, s->leaf_start,
 				  s->leaf_inherited);

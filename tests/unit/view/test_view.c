@@ -104,6 +104,18 @@ static void expect(const struct pb_report_row *row, const char *name, uint64_t c
 	assert_int_equal(row->max, max);
 }
 
+/* Returns the number of calls in the Trace Event JSON. */
+static uint64_t calls_in_chrome(struct pb_data *d)
+{
+	struct pb_view v = { .data = d, .out = &out, .to = UINT64_MAX };
+	uint64_t calls = 0;
+
+	assert_int_equal(pb_view_chrome(&v), 0);
+	for (const char *p = written(); (p = strstr(p, "\"ph\":\"X\"")); p++)
+		calls++;
+	return calls;
+}
+
 static void test_recursion(void **state)
 {
 	struct pb_report r;
@@ -252,7 +264,8 @@ static void test_claimed_functions(void **state)
 
 /* A thread came back to its own stack, but the record of the change of stacks found no room. So the
  * records that follow seem to belong to the other stack. If a call ends that was open on the
- * thread's own stack, the reader still finds the call, because it has seen the call begin. */
+ * thread's own stack, the reader still finds the call, because it has seen the call begin. Each
+ * call is counted once and shown once. */
 static void test_missed_stack(void **state)
 {
 	struct pb_report r;
@@ -282,6 +295,7 @@ static void test_missed_stack(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(r.rows[i].calls, 1);
 	assert_int_equal(r.totals.missed, 1);
+	assert_int_equal(calls_in_chrome(d), r.calls);
 	pb_report_free(&r);
 	pb_data_close(d);
 }
