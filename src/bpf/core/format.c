@@ -400,7 +400,7 @@ static void put_pointer(struct out *o, const struct spec *s, uint64_t v)
 	hex.base = 16;
 	if (!s->has_width) {
 		hex.width = 16;
-		hex.zero = true;
+		hex.zero = !s->left;
 	}
 	put_number(o, &hex, v);
 }

@@ -221,6 +221,13 @@ static void traces(void **state)
 	args[0] = 0x18;
 	assert_int_equal(DO(trace_vprintk, P("%ps %pB"), 8, P(args), 16), 20);
 	assert_string_equal(seen.trace, "0x18 name+0x1f/0x100");
+	/* a pointer without a width has 16 columns; zeroes fill them only at the left */
+	assert_int_equal(DO(trace_printk, P("<%px>"), 6, 0x1a2b, 0, 0), 18);
+	assert_string_equal(seen.trace, "<0000000000001a2b>");
+	assert_int_equal(DO(trace_printk, P("<%-px>"), 7, 0x1a2b, 0, 0), 18);
+	assert_string_equal(seen.trace, "<1a2b            >");
+	assert_int_equal(DO(trace_printk, P("<%-p>"), 6, 0x1a2b, 0, 0), 18);
+	assert_string_equal(seen.trace, "<1a2b            >");
 	/* an unmapped address */
 	assert_int_equal(DO(trace_printk, P("<%s>"), 5, 8, 0, 0), 2);
 	assert_string_equal(seen.trace, "<>");

@@ -120,7 +120,7 @@ static void formats(void **state)
 		"plain", "%d", "%i|", "%5d|", "%-5d|", "%05d|", "%+d", "% d", "%u", "%x", "%X",
 		"%lx", "%llx", "%ld", "%lld", "%lu", "%llu", "%c", "%5c|", "%-5c|", "%%", "%d%%",
 		"%px", "%20px|", "%-20px|", "%3px", "a%db", "%08x", "%-08x|", "%+-8d|", "%0+8d|",
-		"%016llx", "\xc3\xa4%d", "%2d%2d", "\t%d\n",
+		"%016llx", "\xc3\xa4%d", "%2d%2d", "\t%d\n", "%-px|", "%-16px|", "%+px|",
 	};
 	static const uint64_t values[] = {
 		0, 1, 9, 10, 255, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, INT64_MAX,
