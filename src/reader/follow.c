@@ -63,6 +63,8 @@ static int load_meta(struct pb_follow *f)
 	if (n->dir && n->dir_fd >= 0)
 		ret = pb_data_load_meta(n, err, sizeof(err));
 	modules = !ret && n->nr_maps != d->nr_maps;
+	/* an image may have calls before it has modules, or without ever having any */
+	f->modules = modules || (!ret && n->nr_images != d->nr_images);
 	if (!ret) {
 		SWAP(d->threads, n->threads);
 		SWAP(d->nr_threads, n->nr_threads);
@@ -90,7 +92,6 @@ static int load_meta(struct pb_follow *f)
 			pb_symbols_demangle(d->symbols, how);
 		else
 			SWAP(d->symbols, n->symbols);
-		f->modules = true;
 	}
 	pb_data_close(n);
 	return ret;

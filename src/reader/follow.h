@@ -50,8 +50,8 @@ bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);
  * left the chunk. The event's stack has only calls of this chunk, and is valid until the next call.
  * False if there are no more. */
 bool pb_follow_late_next(struct pb_follow *f, struct pb_event *ev);
-/* True if the last update has found new modules. The functions' numbers (view/site_numbers.h) have
- * then changed. */
+/* True if the last update has found new modules or new program images. The caller must then make
+ * the functions' numbers (view/site_numbers.h) again: the old numbers know neither. */
 bool pb_follow_modules(const struct pb_follow *f);
 /* True if a process is being traced, or was. Before that, there can't be any calls. */
 bool pb_follow_is_traced(const struct pb_follow *f);

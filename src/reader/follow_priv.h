@@ -55,7 +55,8 @@ struct pb_follow {
 	bool ended;			/* the recording has ended */
 	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the
 					 * value of `latest` when the round began */
-	bool modules;			/* this round has found new modules (pb_follow_modules()) */
+	bool modules;			/* this round has found new modules or images
+					 * (pb_follow_modules()) */
 	/* for follow_late.c: the late chunks of this round */
 	struct late_chunk *late;
 	size_t nr_late, late_done;	/* late_done: number of chunks that were begun */

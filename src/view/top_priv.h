@@ -44,8 +44,8 @@ static inline struct pb_top_thread *pb_top_thread(struct pb_top *t, size_t index
 /* Returns the group of a thread, or NULL if there is no memory. `index` is the index of the
  * thread's cursor in the stream. */
 struct pb_top_group *pb_top_group(struct pb_top *t, struct pb_follow *f, size_t index);
-/* New modules have changed the functions' numbers: gives the sums, states and open calls of all
- * groups the new numbers. Returns 0 or -errno. */
+/* There are new modules or images, so the functions' numbers have changed: gives the sums, states
+ * and open calls of all groups the new numbers. Returns 0 or -errno. */
 int pb_top_renumber(struct pb_top *t, struct pb_follow *f);
 /* Computes the rows of each group: what has happened since the last table or, with `all`, since the
  * start. */

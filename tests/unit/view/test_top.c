@@ -442,6 +442,48 @@ static void test_gone(void **state)
 	gen_close(&g);
 }
 
+/* A process makes a second image that never has modules, and its records name this image. The
+ * tables show the image's sites. */
+static void test_image_without_modules(void **state)
+{
+	static const char *const names[] = { "one", "two" };
+	char err[5000];
+	struct pb_out out = { .fd = -1 };
+	struct pb_top top = { .out = &out, .sample = { .share = 1 } };
+	struct pb_drain drain = { .bytes = sizeof(struct pb_data_header) };
+	struct pb_open_chunks o = { .drain = &drain };
+	const uint64_t s = GEN_START;
+	struct pb_follow *f;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_image(&g, 1, 100, "/bin/program");
+	gen_module(&g, 1, 1, 100, 1, 0x400000, names, 2);
+	f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+	assert_non_null(f);
+	for (uint32_t image = 1; image <= 2; image++) {
+		if (image == 2)
+			gen_image(&g, image, 100, "/bin/program");
+		gen_chunk(&g, image, 100 + image, 0, s + 1000 * image);
+		g.head.image = image;
+		gen_leaf(&g, 1, s + 1000 * image, s + 1000 * image + 100 * image);
+		drain.bytes += sizeof(g.head) + g.nr * 8;
+		gen_chunk_write(&g);
+		o.clock = s + 10000 * image;
+		assert_int_equal(pb_follow_update(f, &o, false), 0);
+		assert_int_equal(pb_follow_modules(f), image == 2);
+		assert_int_equal(pb_top_round(&top, f, true), 0);
+		assert_int_equal(pb_top_compute(&top, f, o.clock, false), 0);
+		assert_int_equal(top.groups[0]->report.nr, 1);
+		assert_string_equal(top.groups[0]->report.rows[0].name,
+				    image == 1 ? "one" : "site:1");
+		/* ticks; without a second reading of the clock, a tick counts as 1 ns */
+		assert_int_equal(top.groups[0]->report.rows[0].total, 100 * image);
+	}
+	pb_top_free(&top);
+	pb_follow_close(f);
+	gen_close(&g);
+}
+
 static void on_stack(uint32_t serial, uint64_t seq, uint64_t start)
 {
 	gen_chunk(&g, serial, 100 + serial, seq, start);
@@ -503,7 +545,8 @@ int main(void)
 		cmocka_unit_test(test_sleeper),
 		cmocka_unit_test(test_deep), cmocka_unit_test(test_long_calls),
 		cmocka_unit_test(test_many_days),
-		cmocka_unit_test(test_gone), cmocka_unit_test(test_moving_stack),
+		cmocka_unit_test(test_gone), cmocka_unit_test(test_image_without_modules),
+		cmocka_unit_test(test_moving_stack),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
