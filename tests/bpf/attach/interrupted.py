@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Tests of eBPF programs that are interrupted by signals or left by jumps, or that run in forked children
+and under seccomp filters."""
+import os
+import re
+
+import pbtest
+from pbtest import Failure, Skip
+from attached import maps_of, trace
+
+
+def test_forked(p):
+    """If a child dies while it runs an eBPF program, the parent's eBPF programs aren't blocked."""
+    r = trace(p, "forked", argv=[p.build("forked", "forked.c")])
+    n = len(re.findall(r"^== map: ring ", r.out.decode(errors="replace"), re.M))
+    if r.status != 9 or n != 51:
+        raise Failure("status %d, %d records, not 51\n%s" % (r.status, n, pbtest.tail(r.err)))
+    return "%d records" % n
+
+
+def test_filtered(p):
+    """A seccomp filter is set before the program begins. The filter forbids system calls that
+    helpers could make."""
+    os.makedirs(os.path.join(p.work, "launcher"))
+    r = trace(p, "filtered", argv=[p.build("launcher/filtered", "filtered.c", "-pthread", "-DLAUNCHER"),
+                                   p.build("filtered", "filtered.c", "-pthread")])
+    counts = maps_of(r.out.decode(errors="replace")).get("counts", {})
+    if r.status == 77:
+        raise Skip("no seccomp")
+    if r.status != 3 or counts != {1: 2000, 2: 2000, 3: 1000, 4: 2000, 5: 2000, 6: 2000, 7: 1000}:
+        raise Failure("status %d, %s\n%s" % (r.status, counts, pbtest.tail(r.err)))
+    return "2000 calls"
+
+
+def test_jumping(p, *how):
+    """If a handler jumps out of an eBPF program, later signals come. No per-CPU slot stays taken, and
+    no record stays reserved, if the agent knows of the handler."""
+    r = trace(p, "jumping", argv=[p.build("jumping", "signals/jumping.c"), *how])
+    text = r.out.decode(errors="replace")
+    last = re.findall(r"bpf_trace_printk: last (\d+)$", text, re.M)
+    ring = re.findall(r"^(\w\w) 01 00 00 00 00 00 00$", text, re.M)
+    cpu_slots = [int.from_bytes(bytes.fromhex(v), "little")
+             for v in re.findall(r"^value \(CPU \d+\): ([0-9a-f ]+)$", text, re.M)]
+    given_back = ring == ["%02x" % i for i in range(20)] and not cpu_slots[-1]
+    if r.status or last != [str(i) for i in range(20)] or not (given_back or how):
+        raise Failure("status %d, %d lines, %d records of the last calls, cpu_slots %s\n%s" %
+                      (r.status, len(last), len(ring), cpu_slots, pbtest.tail(r.err)))
+    return "%d calls" % sum(cpu_slots)
