@@ -424,6 +424,8 @@ static inline uint64_t pb_regs_fp(const struct pt_regs *r);
 static inline void pb_regs_finish(struct pt_regs *r, uint64_t pc);
 /* Pops the return address, so that the registers are those after the return. */
 static inline void pb_regs_return(struct pt_regs *r);
+/* Sets the register that has a function's result when the function returns. */
+static inline void pb_regs_set_result(struct pt_regs *r, uint64_t value);
 
 /* Calls enter(ctx, run), an eBPF program's native code, so that unwinders can unwind through it.
  * The word that unwinders need is stored right before *run (struct pb_prog_run,

@@ -71,4 +71,9 @@ static inline void pb_regs_return(struct pt_regs *r)
 {
 	*pb_regs_at(r, R_RSP) += 8;
 }
+
+static inline void pb_regs_set_result(struct pt_regs *r, uint64_t value)
+{
+	*pb_regs_at(r, R_RAX) = value;
+}
 #endif

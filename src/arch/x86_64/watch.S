@@ -103,6 +103,7 @@ pb_watch_ret:
 	call	pb_prog_returned
 .Lreturned_ret:
 	take_regs
+	take_result 144
 	mov	%rbp, %rsp
 	.cfi_def_cfa_register rsp
 	pop_reg rbp

@@ -92,8 +92,9 @@ struct pb_bpf_host {
 	int (*func_arg)(struct pb_bpf_run *run, uint32_t n, uint64_t *value);
 	int (*func_ret)(struct pb_bpf_run *run, uint64_t *value);
 	uint32_t (*func_arg_cnt)(struct pb_bpf_run *run);
-	/* Makes the traced function return `value` without being entered. NULL: the helper changes
-	 * the registers instead, with the same effect */
+	/* Makes the traced function return `value`: at the function's entry without entering it, at
+	 * its return in place of its result. NULL: the helper changes the registers instead, as at
+	 * an entry */
 	void (*override)(struct pb_bpf_run *run, uint64_t value);
 	/*
 	 * `takes` is called when the run acquires an object that the run must release. `gives` is

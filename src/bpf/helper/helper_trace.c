@@ -41,7 +41,8 @@ PB_BPF_HELPER(get_func_arg_cnt)
 	return run->host->func_arg_cnt ? run->host->func_arg_cnt(run) : 0;
 }
 
-/* r1 the registers at the function's entry, r2 the value that the function shall return */
+/* r1 the registers at the function's entry or return, r2 the value that the function shall
+ * return */
 PB_BPF_HELPER(override_return)
 {
 	struct pt_regs *regs = PB_BPF_PTR(r1);

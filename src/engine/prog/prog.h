@@ -54,8 +54,8 @@ struct pb_prog_room pb_prog_room(struct pb_site *site, uint64_t slot);
 /* Runs the programs at an entry. regs: the registers that the assembly saves; the function fills in
  * the rest. Context: hit path, after pb_prog_room(). */
 struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
-/* Runs the programs at the return of c, and of further calls that return through the same slot.
- * Context: hit path, at the exit. */
+/* Runs the programs at the return of c, and of further calls that return through the same slot. The
+ * programs may replace the result in regs. Context: hit path, at the exit. */
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs);
 
 /* Whether some programs run at returns. */

@@ -85,10 +85,18 @@ static uint64_t func_ip(struct pb_bpf_run *run)
 	return pb_prog_run_of(run)->at->ip;
 }
 
+/* At an entry, the function isn't entered. At a return, the function has run, and only its result
+ * is replaced, as under a kernel's kretprobe. */
 static void override(struct pb_bpf_run *run, uint64_t value)
 {
-	pb_prog_run_of(run)->overridden = true;
-	pb_prog_run_of(run)->value = value;
+	struct pb_prog_run *r = pb_prog_run_of(run);
+
+	if (r->at_entry) {
+		r->overridden = true;
+		r->value = value;
+	} else {
+		pb_regs_set_result(run->ctx, value);
+	}
 }
 
 /*

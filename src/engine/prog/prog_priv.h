@@ -40,7 +40,8 @@ struct pb_prog_run {
 	uint64_t frame;			/* pb_prog_call() sets it, for unwinders */
 	struct pb_bpf_run run;
 	const struct prog_site *at;	/* the site that was hit */
-	uint64_t value;			/* the value that bpf_override_return() has set */
+	uint64_t value;			/* the value that bpf_override_return() has set at an
+					 * entry */
 	bool overridden;
 	bool at_entry;			/* the hit is at an entry: the stack pointer points to the
 					 * return address */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Counts calls, sums up arguments and results, and replaces a call by bpf_override_return().
- * run_attach has the expected values. */
+/* Counts calls, sums up arguments and results, and replaces a call and results by
+ * bpf_override_return(). run_attach has the expected values. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
@@ -21,7 +21,7 @@ struct {
 } cpu_slots SEC(".maps");
 
 enum { ADD, ADD_SUM, NINE, NINE_SUM, FORBIDDEN, FIRST, SECOND, FIRST_RET, SECOND_RET, DEEP,
-       DEEP_RET, HALF_RET, HANDLER, IP };
+       DEEP_RET, HALF_RET, HANDLER, IP, STATUS };
 
 static void more(int what, long by)
 {
@@ -96,5 +96,16 @@ int on_second_ret(struct pt_regs *ctx) { more(SECOND_RET, PT_REGS_RC(ctx)); retu
 SEC("kprobe/deep") int on_deep(struct pt_regs *ctx) { more(DEEP, 1); return 1; }
 SEC("kretprobe/deep") int on_deep_ret(struct pt_regs *ctx) { more(DEEP_RET, 1); return 1; }
 SEC("kretprobe.multi/on_sig*") int on_handler(struct pt_regs *ctx) { more(HANDLER, 1); return 1; }
+
+SEC("kretprobe/status") int on_status(struct pt_regs *ctx)
+{
+	more(STATUS, PT_REGS_RC(ctx));
+	return bpf_override_return(ctx, 5);
+}
+/* a later program at the same return sees the new result */
+SEC("kretprobe/status")
+int on_status_again(struct pt_regs *ctx) { more(STATUS, 10 * PT_REGS_RC(ctx)); return 1; }
+SEC("kretprobe/popped")
+int on_popped(struct pt_regs *ctx) { return bpf_override_return(ctx, 20 * PT_REGS_RC(ctx)); }
 
 char LICENSE[] SEC("license") = "GPL";

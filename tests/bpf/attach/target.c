@@ -34,6 +34,21 @@ KEEP double half(double x)
 	return x * 0.5 + 1;
 }
 
+/* an eBPF program replaces the result by 5 */
+KEEP int status(void)
+{
+	int result = 4;
+
+	__asm__ volatile("" : "+r"(result));
+	return result;
+}
+
+/* Returns a + 1 by a ret that pops. An eBPF program replaces the result by 40. */
+int popped(int a);
+__asm__(".globl popped\n\t.type popped, @function\npopped:\n\t.cfi_startproc\n\t"
+	"lea 1(%rdi), %eax\n\tmov %eax, %edx\n\tmov %edx, %eax\n\tret $0\n\t"
+	".cfi_endproc\n\t.size popped, . - popped");
+
 /* if a is 3, an eBPF program returns a value in place of this function */
 KEEP int forbidden(int a)
 {
@@ -82,7 +97,7 @@ static void *work(void *arg)
 
 int main(int argc, char **argv)
 {
-	int threads = argc > 1 ? atoi(argv[1]) : 1, status;
+	int threads = argc > 1 ? atoi(argv[1]) : 1, child_status;
 	pthread_t t[16];
 	long sum = 0;
 	void *one;
@@ -111,7 +126,8 @@ int main(int argc, char **argv)
 	pid_t child = fork();
 	if (!child)
 		_exit(add(3, 4));
-	waitpid(child, &status, 0);
-	printf("child %d\n", WEXITSTATUS(status));
-	return 5;
+	waitpid(child, &child_status, 0);
+	printf("child %d\n", WEXITSTATUS(child_status));
+	printf("popped %d\n", popped(1));
+	return status();
 }
