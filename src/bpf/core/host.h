@@ -15,7 +15,10 @@
 struct pb_bpf_map;
 struct pt_regs;
 
-enum pb_bpf_clock { PB_BPF_MONOTONIC, PB_BPF_BOOTTIME, PB_BPF_COARSE, PB_BPF_TAI };
+enum pb_bpf_clock {
+	PB_BPF_MONOTONIC, PB_BPF_BOOTTIME, PB_BPF_COARSE, PB_BPF_TAI,
+	PB_BPF_NR_CLOCKS
+};
 
 #define PB_BPF_HZ	250		/* ticks of bpf_jiffies64 per second */
 #define PB_BPF_MAX_STACK 127		/* perf_event_max_stack */

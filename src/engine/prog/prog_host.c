@@ -122,14 +122,18 @@ static int walk_stack(struct pb_bpf_run *run, const struct pt_regs *regs, uint64
 	return (int)nr;
 }
 
-/* Returns the time. If the time must not be read any more, returns the last time that was read. */
+/* Returns the time. If the time must not be read any more, returns the last time that a thread has
+ * stored for this clock. */
 static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 {
-	static uint64_t last;
+	static uint64_t last[PB_BPF_NR_CLOCKS];
+	uint64_t time;
 
-	if (pb_clock_ticks())
-		__atomic_store_n(&last, pb_bpf_host_linux()->clock(run, which), __ATOMIC_RELAXED);
-	return __atomic_load_n(&last, __ATOMIC_RELAXED);
+	if (!pb_clock_ticks())
+		return __atomic_load_n(&last[which], __ATOMIC_RELAXED);
+	time = pb_bpf_host_linux()->clock(run, which);
+	__atomic_store_n(&last[which], time, __ATOMIC_RELAXED);
+	return time;
 }
 
 /* ---- no system calls if a seccomp filter may end the program -------------------------------- */
@@ -263,6 +267,9 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	if (counts)
 		pb_prog_missed = &counts->runs;
 	remember_task();
+	/* for programs that read a clock for the first time when it must not be read any more */
+	for (int c = 0; c < PB_BPF_NR_CLOCKS && pb_calls_are_safe(); c++)
+		now(NULL, (enum pb_bpf_clock)c);
 	output = to;
 	all_maps = maps;
 	host = *pb_bpf_host_linux();

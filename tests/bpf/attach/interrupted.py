@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tests of eBPF programs that are interrupted by signals or left by jumps, or that run in forked children
-and under seccomp filters."""
+"""Tests of eBPF programs that are interrupted by signals or left by jumps, that run in forked children
+and under seccomp filters, or that read clocks in several threads."""
 import os
 import re
 
@@ -30,6 +30,24 @@ def test_filtered(p):
     if r.status != 3 or counts != {1: 2000, 2: 2000, 3: 1000, 4: 2000, 5: 2000, 6: 2000, 7: 1000}:
         raise Failure("status %d, %s\n%s" % (r.status, counts, pbtest.tail(r.err)))
     return "2000 calls"
+
+
+def needs_system_calls():
+    """Under a seccomp filter, the agent makes no system calls for eBPF programs."""
+    with open("/proc/self/status") as f:
+        if not re.search(r"^Seccomp:\s+0$", f.read(), re.M):
+            raise Skip("there is a seccomp filter")
+
+
+def test_clocks(p, calls):
+    """Each clock has its own time, also if several threads read different clocks at the same time,
+    and after the program has forbidden reading the TSC."""
+    needs_system_calls()
+    r = trace(p, "clocks", argv=[p.build("clocks", "clocks.c", "-pthread"), str(calls)])
+    counts = maps_of(r.out.decode(errors="replace")).get("counts")
+    if r.status or counts != {0: 2 * calls, 1: 0, 2: 0, 3: 0, 4: 1, 5: 0}:
+        raise Failure("status %d, %s\n%s" % (r.status, counts, pbtest.tail(r.err)))
+    return "%d calls" % (2 * calls)
 
 
 def test_jumping(p, *how):
