@@ -55,7 +55,7 @@ struct pb_bpf_host {
 	int (*signal)(struct pb_bpf_run *run, uint32_t sig, bool thread);
 	/* If level is ~0, returns the id of the thread's cgroup. Otherwise returns the id of an
 	 * ancestor of the thread's cgroup: the ancestor that is `level` levels below the root. 0:
-	 * there is none. NULL: 0 */
+	 * there is none. NULL: 0; programs that need it can't be attached (fixup.h) */
 	uint64_t (*cgroup)(struct pb_bpf_run *run, uint32_t level);
 	/* Outputs `len` bytes of text from bpf_trace_printk or bpf_trace_vprintk. NULL: output is
 	 * discarded */
@@ -72,7 +72,8 @@ struct pb_bpf_host {
 	int (*event_output)(struct pb_bpf_run *run, struct pb_bpf_map *map, uint32_t index,
 			    void *object, const void *data, uint64_t size, const void *more,
 			    uint64_t more_size);
-	/* Reads the event `object` of a perf_event_array. NULL: -EOPNOTSUPP */
+	/* Reads the event `object` of a perf_event_array. NULL: -EOPNOTSUPP; programs that need it
+	 * can't be attached */
 	int (*event_read)(struct pb_bpf_run *run, void *object, struct bpf_perf_event_value *value);
 	/* Reads the event that a perf_event program is attached to. NULL: -EINVAL */
 	int (*event_own)(struct pb_bpf_run *run, struct bpf_perf_event_value *value);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include "base/base.h"
 #include "base/mem.h"
+#include "bpf/core/host.h"
 #include "bpf/helper/helper.h"
 #include "bpf/helper/kfunc.h"
 #include "bpf/run/fixup.h"
@@ -476,6 +477,25 @@ static struct pb_bpf_sub *subs_of(const struct out *o, struct pb_bpf_sub *subs)
 			for (uint32_t n = 0; n < f->nr_subprogs; n++)
 				subs[n].callback |= f->subprogs[n].start == o->target[i];
 	return subs;
+}
+
+/* ---- helpers that need the host ------------------------------------------------------------ */
+
+const char *pb_bpf_host_lacks(const struct pb_bpf_host *host, pb_bpf_fn *const *calls, uint32_t nr)
+{
+	const struct { bool has; uint32_t helper; } needs[] = {
+		{ host->cgroup, BPF_FUNC_get_current_cgroup_id },
+		{ host->cgroup, BPF_FUNC_get_current_ancestor_cgroup_id },
+		{ host->cgroup, BPF_FUNC_current_task_under_cgroup },
+		{ host->event_read, BPF_FUNC_perf_event_read },
+		{ host->event_read, BPF_FUNC_perf_event_read_value },
+	};
+
+	for (uint32_t i = 0; i < nr; i++)
+		for (size_t k = 0; k < pb_array_size(needs); k++)
+			if (!needs[k].has && pb_bpf_helper_of(needs[k].helper)->fn == calls[i])
+				return pb_bpf_helper_of(needs[k].helper)->name;
+	return NULL;
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */

@@ -30,4 +30,11 @@ struct pb_bpf_resolved {
  */
 int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *out);
 void pb_bpf_resolved_free(struct pb_bpf_resolved *r);
+
+/*
+ * Returns the name of a helper that needs a function of the host, if this host doesn't have the
+ * function. NULL: the host has the functions that the program's helpers need. calls: the functions
+ * of the helpers that the resolved program calls. Context: any.
+ */
+const char *pb_bpf_host_lacks(const struct pb_bpf_host *host, pb_bpf_fn *const *calls, uint32_t nr);
 #endif

@@ -14,8 +14,10 @@
 #include "abi/messages.h"
 #include "abi/progs.h"
 #include "base/base.h"
+#include "bpf/core/host.h"
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_sys.h"
+#include "bpf/run/fixup.h"
 #include "cli/bpf/bpf_pin.h"
 #include "cli/tidy.h"
 #include "recorder/bpf_hooks.h"
@@ -179,19 +181,28 @@ static int load_prog(struct bpf_attach *a, uint32_t nr)
 }
 
 /* Notes the programs that agents get: the attached programs, and the programs that an attached
- * program may reach by tail calls. For each other program of the object, prints why it isn't
+ * program may reach by tail calls. Refuses programs whose helpers the agent's host, which is made
+ * from pb_bpf_host_linux(), can't serve. For each other program of the object, prints why it isn't
  * attached, unless its section begins with "?". */
 static int take_loaded(struct bpf_attach *a)
 {
 	const struct pb_bpf_object *obj = a->session.object;
+	const char *helper = NULL;
 
 	for (uint32_t i = 0; i < obj->nr_progs; i++) {
+		const struct pb_bpf_prog *prog = a->session.made->progs[i].prog;
 		const struct pb_bpf_object_prog *p = &obj->progs[i];
 
-		a->loaded[i] = a->session.made->progs[i].prog;
+		a->loaded[i] = prog;
 		if (a->loaded[i] && p->nr > PB_PROGS_MAX_INSNS)
 			return pb_error(a->command, "%s: more than %d instructions", p->name,
 					PB_PROGS_MAX_INSNS);
+		if (prog)
+			helper = pb_bpf_host_lacks(pb_bpf_host_linux(), prog->calls,
+						   prog->nr_calls);
+		if (helper)
+			return pb_error(a->command, "%s: rejected: %s works only in the kernel",
+					p->name, helper);
 		if (!a->loaded[i] && p->autoload)
 			pb_error(a->command, "%s: SEC(\"%s\"): not attached: %s", p->name,
 				 p->section, not_attached(p));

@@ -165,9 +165,7 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		if (!f.progs[nr_progs].nr)
 			continue;
-		err = pb_prog_make(&f, nr_progs, maps, nr_maps, &progs[nr_progs]);
-		*why = err == -EOPNOTSUPP ? "a program reads structures of the kernel" :
-		       "a program can't be loaded";
+		err = pb_prog_make(&f, nr_progs, host, maps, nr_maps, &progs[nr_progs], why);
 		if (err)
 			break;
 	}

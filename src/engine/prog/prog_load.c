@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"
+#include "bpf/core/textbuf.h"
 #include "bpf/run/fixup.h"
 #include "bpf/run/image.h"
 #include "engine/prog/prog.h"
@@ -151,8 +152,21 @@ static bool probes(const struct pb_bpf_prog_spec *s)
 	return false;
 }
 
-int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
-		 uint32_t nr_maps, struct pb_bpf_prog **prog)
+/* Returns the reason why the program can't run in a process; NULL: it can. */
+static const char *needs_kernel(const struct pb_bpf_prog_spec *s, const struct pb_bpf_host *host)
+{
+	static char text[80];
+	struct pb_bpf_text t = { .buf = text, .size = sizeof(text) };
+	const char *helper = pb_bpf_host_lacks(host, s->calls, s->nr_calls);
+
+	if (helper)
+		pb_bpf_printf(&t, "a program calls %s, which needs the kernel", helper);
+	return helper ? text : probes(s) ? "a program reads structures of the kernel" : NULL;
+}
+
+int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, const struct pb_bpf_host *host,
+		 struct pb_bpf_map *maps, uint32_t nr_maps, struct pb_bpf_prog **prog,
+		 const char **why)
 {
 	const struct pb_progs_prog *p = &f->progs[nr];
 	static struct pb_bpf_func funcs[PB_BPF_MAX_SUBPROGS];
@@ -165,8 +179,10 @@ int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *m
 		.nr_maps = nr_maps, .funcs = funcs, .nr_funcs = p->nr_funcs, .mem = &mem,
 	};
 	struct pb_bpf_resolved r;
+	const char *refused;
 	int err;
 
+	*why = "a program can't be loaded";
 	if (!v.type || !p->nr || p->nr > PB_PROGS_MAX_INSNS ||
 	    !in_file(f->size, p->insns, p->nr, 8) || make_funcs(f, p, funcs))
 		return -EINVAL;
@@ -175,8 +191,10 @@ int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *m
 	err = pb_bpf_verify(&v);
 	if (!err)
 		err = pb_bpf_resolve(&v, &r);
-	if (!err && probes(&r.spec)) {
+	refused = err ? NULL : needs_kernel(&r.spec, host);
+	if (refused) {
 		err = -EOPNOTSUPP;
+		*why = refused;
 		pb_bpf_resolved_free(&r);
 	}
 	if (!err) {

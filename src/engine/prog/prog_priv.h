@@ -69,9 +69,12 @@ bool pb_prog_file_check(struct pb_prog_file *f, const void *p, uint64_t size);
 /* After this call, new native code goes into the agent's own image as long as there is room.
  * Unwinders can unwind through native code in this image. */
 void pb_prog_use_pages(void);
-/* Verifies and makes the program with number nr in the file. Returns 0 or -errno. */
-int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, struct pb_bpf_map *maps,
-		 uint32_t nr_maps, struct pb_bpf_prog **prog);
+struct pb_bpf_host;
+/* Verifies and makes the program with number nr in the file. host: the host of attached programs.
+ * Returns 0, or -errno with the reason in *why. */
+int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, const struct pb_bpf_host *host,
+		 struct pb_bpf_map *maps, uint32_t nr_maps, struct pb_bpf_prog **prog,
+		 const char **why);
 
 /* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot. It returns
  * PB_PROG_NOT_READY if the run must be left out, because another thread is still preparing the
