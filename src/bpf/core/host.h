@@ -44,8 +44,8 @@ struct pb_bpf_host {
 	uint32_t (*cpu)(struct pb_bpf_run *run);
 	/* Returns the number of the processor's NUMA node. NULL: 0 */
 	uint32_t (*numa_node)(struct pb_bpf_run *run);
-	/* Returns a number that identifies the thread. The number may be the address of readable
-	 * memory. NULL: 0 */
+	/* Returns a number that identifies the thread, in place of the address of the kernel's
+	 * structure. Nothing is mapped at this address and at the 16 KB after it. NULL: 0 */
 	uint64_t (*task)(struct pb_bpf_run *run);
 	/* Writes the thread's ids to info, as they are in the PID namespace with this device and
 	 * inode. NULL: -EINVAL */

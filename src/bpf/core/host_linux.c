@@ -13,7 +13,8 @@
 #include "bpf/core/host.h"
 #include "bpf/core/vdso.h"
 
-#define PAGE	4096
+#define PAGE		4096
+#define TASK_SIZE	16384	/* no struct task_struct is larger */
 
 static long (*vdso_clock)(clockid_t, struct timespec *);
 static long (*vdso_getcpu)(unsigned *, unsigned *, void *);
@@ -109,9 +110,13 @@ static uint32_t host_node(struct pb_bpf_run *run)
 	return where(true);
 }
 
+/* In user space, no address has the topmost bit. The multiplication keeps the fields of different
+ * threads' structures apart, and most of the id in the lower half. */
 static uint64_t host_task(struct pb_bpf_run *run)
 {
-	return (uint64_t)__builtin_thread_pointer();
+	uint64_t thread = run->thread ? run->thread : (uint32_t)pb_sys(SYS_gettid);
+
+	return 1ull << 63 | thread * TASK_SIZE;
 }
 
 static int host_signal(struct pb_bpf_run *run, uint32_t sig, bool thread)

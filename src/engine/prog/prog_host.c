@@ -138,14 +138,19 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 
 /* ---- no system calls if a seccomp filter may end the program -------------------------------- */
 
-/* Reads by loads that may fault. If such a load isn't safe, the kernel reads instead. */
+/* Reads by loads that may fault. If such a load isn't safe, the kernel reads instead. An address
+ * that only a kernel can read is frequent in programs that read the task's structure
+ * (pb_bpf_host.task), so such a read fails without a fault. */
 static int read_memory(struct pb_bpf_run *run, void *to, uint64_t from, uint32_t n)
 {
 	const struct pb_thread *t = pb_tls;
 	struct pb_hit hit = { .slot = (uint64_t)__builtin_frame_address(0),
 			      .site = pb_prog_run_of(run)->at->number, .stack = t->stack };
-	int err = pb_copy_from_user_nofault(to, from, n, t, &hit);
+	int err;
 
+	if (from >> 63)
+		return -EFAULT;
+	err = pb_copy_from_user_nofault(to, from, n, t, &hit);
 	if (err != -EPERM)
 		return err ? -EFAULT : 0;
 	return pb_calls_are_safe() ? pb_bpf_host_linux()->read(run, to, from, n) : -EFAULT;

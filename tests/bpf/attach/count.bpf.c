@@ -2,6 +2,7 @@
 /* Counts calls, sums up arguments and results, and replaces a call and results by
  * bpf_override_return(). run_attach has the expected values. */
 #include <linux/bpf.h>
+#include <asm/errno.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -21,7 +22,7 @@ struct {
 } cpu_slots SEC(".maps");
 
 enum { ADD, ADD_SUM, NINE, NINE_SUM, FORBIDDEN, FIRST, SECOND, FIRST_RET, SECOND_RET, DEEP,
-       DEEP_RET, HALF_RET, HANDLER, IP, STATUS };
+       DEEP_RET, HALF_RET, HANDLER, IP, STATUS, TASK };
 
 static void more(int what, long by)
 {
@@ -96,6 +97,17 @@ int on_second_ret(struct pt_regs *ctx) { more(SECOND_RET, PT_REGS_RC(ctx)); retu
 SEC("kprobe/deep") int on_deep(struct pt_regs *ctx) { more(DEEP, 1); return 1; }
 SEC("kretprobe/deep") int on_deep_ret(struct pt_regs *ctx) { more(DEEP_RET, 1); return 1; }
 SEC("kretprobe.multi/on_sig*") int on_handler(struct pt_regs *ctx) { more(HANDLER, 1); return 1; }
+
+/* the task's structure can't be read */
+SEC("kprobe/work") int on_work(struct pt_regs *ctx)
+{
+	char *task = (char *)bpf_get_current_task();
+	long field = 1, error = bpf_probe_read_kernel(&field, sizeof(field), task + 16);
+
+	if (task && !field && error == -EFAULT && bpf_probe_read_user(&field, 1, task) == -EFAULT)
+		more(TASK, 1);
+	return 1;
+}
 
 SEC("kretprobe/status") int on_status(struct pt_regs *ctx)
 {

@@ -163,6 +163,7 @@ static void who_runs(void **state)
 {
 	struct bpf_pidns_info info;
 	char comm[20];
+	int64_t task;
 
 	assert_int_equal(DO(get_current_pid_tgid),
 			 (uint64_t)getpid() << 32 | (uint32_t)syscall(SYS_gettid));
@@ -173,6 +174,13 @@ static void who_runs(void **state)
 	assert_memory_equal(comm + 15, "\0\0\0\0", 5);
 	assert_int_equal(DO(get_current_comm, P(comm), 5), 0);
 	assert_string_equal(comm, "test");
+	task = DO(get_current_task);
+	assert_int_equal(DO(probe_read_kernel, P(comm), 8, (uint64_t)task + 16), -EFAULT);
+	assert_memory_equal(comm, "\0\0\0\0\0\0\0\0", 8);
+	run.thread = (uint32_t)syscall(SYS_gettid);
+	assert_int_equal(DO(get_current_task), task);
+	run.thread++;
+	assert_int_not_equal(DO(get_current_task), task);
 	assert_int_equal(DO(get_ns_current_pid_tgid, 1, 1, P(&info), sizeof(info)), -EINVAL);
 	assert_int_equal(info.pid, 0);
 	assert_int_equal(DO(send_signal, 65), -EINVAL);

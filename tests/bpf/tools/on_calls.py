@@ -117,7 +117,7 @@ class Filters(Tool):
         only_comm=calls must let all calls pass."""
         if found.by_kernel:
             return
-        # Patchbay has no struct task_struct, so a read of its fields gives 0
+        # Patchbay has no struct task_struct, so a read of its fields fails and gives 0
         same("parent", found.variable("parent", "q"), 0)
         for setting in self.out + ("only_comm=calls",):
             self.globals = (setting,)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Has filters that are common in tools: by process, user, name, cgroup. Tools also read the
- * kernel's task_struct to find the parent process. Patchbay accepts this read, but the read gives
- * 0 as the parent's id. */
+ * kernel's task_struct to find the parent process. Patchbay accepts this read, but the read fails
+ * and gives 0 as the parent's id. */
 #include "../tool.h"
 #include <bpf/bpf_core_read.h>
 
