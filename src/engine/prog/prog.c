@@ -348,7 +348,7 @@ static uint64_t run_counted(struct pb_prog_run *r, const struct pb_bpf_prog *pro
 }
 
 static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const struct link *l,
-			struct pt_regs *regs)
+			struct pt_regs *regs, const uint64_t *slot)
 {
 	uint64_t ret;
 
@@ -357,7 +357,7 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 	r->run.cookie = l->link->cookie;
 	r->run.tail_calls = 0;
 	r->run.lock_missed = false;
-	r->open = pb_prog_open(t, pb_regs_sp(regs));
+	r->open = pb_prog_open(t, (uint64_t)slot);
 	if (pb_unlikely(r->open == PB_PROG_NOT_READY)) {
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 		return 1;
@@ -443,7 +443,7 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 	begin(&r, t, p);
 	r.at_entry = true;
 	for (uint32_t i = 0; i < p->nr_entry && !r.overridden; i++)
-		record &= run_one(&r, t, p->entry[i], regs) != 0;
+		record &= run_one(&r, t, p->entry[i], regs, slot) != 0;
 	if (pb_unlikely(r.overridden))
 		return (struct pb_prog_target){ r.value, PB_PROG_RETURN };
 	/* If a program has returned 0, the call isn't recorded. But pb_open_silent (for functions
@@ -453,14 +453,15 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs)
 	return (struct pb_prog_target){ p->nr_return ? watch(p, slot, next) : next, PB_PROG_JUMP };
 }
 
-static void run_returned(struct pb_thread *t, const struct prog_site *p, struct pt_regs *regs)
+static void run_returned(struct pb_thread *t, const struct prog_site *p, struct pt_regs *regs,
+			 const uint64_t *slot)
 {
 	struct pb_prog_run r;
 
 	begin(&r, t, p);
 	r.at_entry = false;
 	for (uint32_t i = 0; i < p->nr_return; i++)
-		run_one(&r, t, p->at_return[i], regs);
+		run_one(&r, t, p->at_return[i], regs, slot);
 }
 
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs)
@@ -471,5 +472,5 @@ void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs)
 	pb_regs_return(regs);
 	for (; c; c = pb_calls_watched(c, slot))
 		if (!pb_latched)
-			run_returned(pb_tls, by_watch[c->watch], regs);
+			run_returned(pb_tls, by_watch[c->watch], regs, slot);
 }

@@ -13,8 +13,9 @@
  * a record reserved in a ring buffer, or a lock. If the return slot of a later run of the thread is
  * on the same stack as the interrupted run's return slot, and not lower, the handler has jumped.
  * The later run then gives back the abandoned run's slot, and at most MOST_HELD of its records and
- * locks. If the thread has ended, a later thread may reuse its struct pb_thread. The first run of
- * the later thread then does the same for the ended thread's run.
+ * locks. It does the same for runs that were nested in the abandoned run. If the thread has ended,
+ * a later thread may reuse its struct pb_thread. The first run of the later thread then does the
+ * same for the ended thread's run.
  *
  * In a forked child the kernel wipes the list, because all runs but those of the forking thread
  * exist only in the parent. So the first run of each thread of the child finds that the thread is
@@ -145,7 +146,8 @@ static void abandon(struct pb_prog_open *o)
 }
 
 /* Returns whether the run was abandoned by a jump. As long as a handler that interrupted the run is
- * running, its hits have lower slots, or are on another stack. */
+ * running, its hits have lower slots, or are on another stack. This also holds for a run at a
+ * return, because the code of the exit runs below the slot. */
 static bool is_left(const struct pb_prog_open *o, const struct pb_thread *t, uint64_t slot)
 {
 	return o->stack == t->stack && slot >= o->slot;
@@ -219,9 +221,16 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 	return true;
 }
 
+/* Abandons the outermost run that a jump has left, and all runs that are nested in it. The nested
+ * runs may be on another stack, for example if the handler has an alternate stack. all: abandons
+ * all runs. */
 static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint64_t slot, bool all)
 {
-	while (r->depth && (all || is_left(&r->runs[r->depth - 1], t, slot))) {
+	uint32_t keep = 0;
+
+	while (!all && keep < r->depth && !is_left(&r->runs[keep], t, slot))
+		keep++;
+	while (r->depth > keep) {
 		abandon(&r->runs[r->depth - 1]);
 		pb_barrier();
 		r->depth--;

@@ -17,8 +17,8 @@ class Place:
         self.left_before = maps_of_dead()       # of earlier runs that were killed
         self.target = self.build("target", "target.c", "-pthread")
         self.objects = {}
-        for name in ("count", "print", "redis", "throwing", "loaded", "forked", "signals/jumping", "clocks",
-                     "filtered", "names", "sized", "tails", "sections"):
+        for name in ("count", "print", "redis", "throwing", "loaded", "forked", "signals/jumping", "signals/leaving",
+                     "clocks", "filtered", "names", "sized", "tails", "sections"):
             o = pbtest.bpf_object(os.path.join(HERE, name + ".bpf.c"), self.work)
             if not o:
                 raise Skip("needs clang and libbpf's headers")

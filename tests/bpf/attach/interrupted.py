@@ -64,3 +64,13 @@ def test_jumping(p, *how):
         raise Failure("status %d, %d lines, %d records of the last calls, cpu_slots %s\n%s" %
                       (r.status, len(last), len(ring), cpu_slots, pbtest.tail(r.err)))
     return "%d calls" % sum(cpu_slots)
+
+
+def test_leaving(p, how):
+    """If a handler jumps out of an eBPF program, the thread's next run at the same place of the stack
+    gives back the record that the program has reserved."""
+    needs_system_calls()
+    r = trace(p, "leaving", argv=[p.build("leaving", "signals/leaving.c"), how, str(1000 * pbtest.patience(20))])
+    if r.status:
+        raise Failure("status %d\n%s" % (r.status, pbtest.tail(r.err)))
+    return ""
