@@ -167,6 +167,24 @@ static void let_signals_in(struct thread_runs *r)
 #define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | \
 			 BIT(SIGSYS))
 
+#define UNBLOCKABLE	(BIT(SIGKILL) | BIT(SIGSTOP))
+
+/* Called if a jump has left the run at whose end the mask would have been restored. siglongjmp()
+ * sets a mask that the program has chosen, so the mask stays as it is. After longjmp() all signals
+ * but faults are still blocked, so the mask is restored now. The agent doesn't block faults, so
+ * they stay as they are in both cases. */
+static void let_signals_in_after_jump(struct thread_runs *r)
+{
+	uint64_t now = 0;
+
+	pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &now, sizeof(now));
+	r->mask = (r->mask & ~FAULTS) | (now & FAULTS);
+	if ((now | FAULTS | UNBLOCKABLE) == ~0ull)
+		let_signals_in(r);
+	else
+		r->deferred = 0;
+}
+
 /* Blocks all signals but faults, until the handler returns. */
 static bool blocked(void)
 {
@@ -236,7 +254,7 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 		r->depth--;
 	}
 	if (r->depth < r->deferred)
-		let_signals_in(r);
+		let_signals_in_after_jump(r);
 }
 
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)

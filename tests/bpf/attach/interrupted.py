@@ -74,3 +74,14 @@ def test_leaving(p, how):
     if r.status:
         raise Failure("status %d\n%s" % (r.status, pbtest.tail(r.err)))
     return ""
+
+
+def test_mask(p, how):
+    """A handler jumps out of an eBPF program in which another signal was deferred. The mask that the
+    agent has set for the eBPF program doesn't stay, but a mask that the jump or the target sets does."""
+    needs_system_calls()
+    r = trace(p, "jump_mask", argv=[p.build("jump_mask", "signals/jump_mask.c"), how])
+    want = "came 1, USR1 0, USR2 %d, FPE %d\n" % (how == "restoring", how == "plain")
+    if r.status or not r.out.decode(errors="replace").startswith(want):
+        raise Failure("status %d, %r, not %r\n%s" % (r.status, r.out[:100], want, pbtest.tail(r.err)))
+    return ""
