@@ -55,6 +55,18 @@ static void open_image(struct image *im, const Elf64_Ehdr *e)
 	im->nr = im->syms && im->strings ? count_symbols(e) : 0;
 }
 
+void pb_bpf_vdso_range(uint64_t *start, uint64_t *size)
+{
+	const Elf64_Ehdr *e = (const void *)pb_auxv(AT_SYSINFO_EHDR, 0);
+	const Elf64_Phdr *p = (const void *)((const char *)e + (e ? e->e_phoff : 0));
+
+	*start = (uint64_t)e;
+	*size = 0;
+	for (int i = 0; e && i < e->e_phnum; i++)
+		if (p[i].p_type == PT_LOAD && p[i].p_offset + p[i].p_memsz > *size)
+			*size = p[i].p_offset + p[i].p_memsz;
+}
+
 void *pb_bpf_vdso(const char *name)
 {
 	const Elf64_Ehdr *e = (const void *)pb_auxv(AT_SYSINFO_EHDR, 0);

@@ -131,9 +131,31 @@ static uint64_t now(struct pb_bpf_run *run, enum pb_bpf_clock which)
 
 	if (!pb_clock_ticks())
 		return __atomic_load_n(&last[which], __ATOMIC_RELAXED);
+	pb_prog_vdso_begin(run);
 	time = pb_bpf_host_linux()->clock(run, which);
+	pb_prog_vdso_end(run);
 	__atomic_store_n(&last[which], time, __ATOMIC_RELAXED);
 	return time;
+}
+
+static uint32_t cpu(struct pb_bpf_run *run)
+{
+	uint32_t number;
+
+	pb_prog_vdso_begin(run);
+	number = pb_bpf_host_linux()->cpu(run);
+	pb_prog_vdso_end(run);
+	return number;
+}
+
+static uint32_t numa_node(struct pb_bpf_run *run)
+{
+	uint32_t number;
+
+	pb_prog_vdso_begin(run);
+	number = pb_bpf_host_linux()->numa_node(run);
+	pb_prog_vdso_end(run);
+	return number;
 }
 
 /* ---- no system calls if a seccomp filter may end the program -------------------------------- */
@@ -265,6 +287,7 @@ void pb_prog_show_code(const struct pb_bpf_prog *prog, uint32_t passes)
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map *count_map,
 				       struct pb_bpf_map *maps)
 {
+	struct pb_prog_run none = { .open = NULL };
 	uint32_t zero = 0;
 
 	if (count_map && count_map->attr.value_size >= sizeof(*counts))
@@ -274,12 +297,14 @@ const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *to, struct pb_bpf_map 
 	remember_task();
 	/* for programs that read a clock for the first time when it must not be read any more */
 	for (int c = 0; c < PB_BPF_NR_CLOCKS && pb_calls_are_safe(); c++)
-		now(NULL, (enum pb_bpf_clock)c);
+		now(&none.run, (enum pb_bpf_clock)c);
 	output = to;
 	all_maps = maps;
 	host = *pb_bpf_host_linux();
 	host.pid_tgid = pid_tgid;
 	host.clock = now;
+	host.cpu = cpu;
+	host.numa_node = numa_node;
 	host.takes = pb_prog_takes;
 	host.gives = pb_prog_gives;
 	host.no_room = no_room;

@@ -89,6 +89,10 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,
  * returns the last slot. */
 uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
+/* Called before and after a run calls the vDSO. In between, a signal that interrupts the vDSO
+ * counts as one that interrupts the run's own code. */
+void pb_prog_vdso_begin(struct pb_bpf_run *run);
+void pb_prog_vdso_end(struct pb_bpf_run *run);
 /* Functions for struct pb_bpf_host: they note the records and locks that a run takes and gives
  * back. */
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);

@@ -30,6 +30,7 @@
 #include "base/pages.h"
 #include "base/sys.h"
 #include "bpf/core/host.h"
+#include "bpf/core/vdso.h"
 #include "bpf/map/map.h"
 #include "bpf/map/map_ringbuf.h"
 #include "engine/prog/prog.h"
@@ -41,6 +42,8 @@
 					 * a handler interrupts a run, and causes another run */
 #define MOST_HELD	4		/* largest number of records and locks of one run that
 					 * abandon() can give back */
+#define VDSO_STACK	768		/* bytes of stack that a function of the vDSO may use; less
+					 * than a signal frame has */
 
 struct pb_prog_open {
 	uint64_t slot;
@@ -49,6 +52,8 @@ struct pb_prog_open {
 					 * none */
 	uint32_t nr_held;
 	bool handler;			/* a handler was called in the middle of the run */
+	uint64_t vdso;			/* the stack pointer before the run's call of the vDSO; 0:
+					 * the run isn't in the vDSO */
 	struct {
 		struct pb_bpf_map *map;
 		void *what;
@@ -72,6 +77,7 @@ static struct process_runs {
 	struct thread_runs threads[PB_MAX_THREADS];
 } *runs;
 static void (*prepare)(void);
+static uint64_t vdso_start, vdso_size;
 
 int pb_prog_runs_start(void (*forked)(void))
 {
@@ -83,6 +89,7 @@ int pb_prog_runs_start(void (*forked)(void))
 	err = pb_sys(SYS_madvise, p, sizeof(*runs), MADV_WIPEONFORK);
 	if (err)
 		return (int)err;
+	pb_bpf_vdso_range(&vdso_start, &vdso_size);
 	prepare = forked;
 	runs = (void *)p;
 	runs->preparing = runs->ready = 1;
@@ -212,6 +219,15 @@ static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
 	return !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
 }
 
+/* Returns whether the signal has interrupted a function of the vDSO that the run has called. A
+ * handler that the agent doesn't know of may call the vDSO, too, but only below its signal frame or
+ * on another stack. */
+static bool in_vdso(const struct pb_prog_open *o, const ucontext_t *uc)
+{
+	return o->vdso && pb_context_pc(uc) - vdso_start < vdso_size &&
+	       o->vdso - pb_context_sp(uc) < VDSO_STACK;
+}
+
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 {
 	ucontext_t *uc = ucontext;
@@ -224,6 +240,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 	/* If the signal hasn't interrupted code of the run, a handler that the agent doesn't know
 	 * of runs in the middle of the run, or such a handler has left the run by a jump. In the
 	 * second case, perhaps no run ever closes, and a queued signal would never be delivered. */
+	in_run = in_run || in_vdso(&r->runs[r->depth - 1], uc);
 	if (r->runs[r->depth - 1].handler || !in_run ||
 	    !pb_calls_are_safe() || !queue(sig, siginfo, t)) {
 		r->runs[r->depth - 1].handler = true;
@@ -280,6 +297,7 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 	o->cpu_slot = 0;
 	o->nr_held = 0;
 	o->handler = false;
+	o->vdso = 0;
 	pb_barrier();
 	r->depth++;
 	return o;
@@ -306,6 +324,24 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
 		r->depth--;
 	if (pb_unlikely(r->depth < r->deferred))
 		let_signals_in(r);
+}
+
+void pb_prog_vdso_begin(struct pb_bpf_run *run)
+{
+	struct pb_prog_open *o = pb_prog_run_of(run)->open;
+
+	if (o)
+		*(volatile uint64_t *)&o->vdso = (uint64_t)__builtin_frame_address(0);
+	pb_barrier();
+}
+
+void pb_prog_vdso_end(struct pb_bpf_run *run)
+{
+	struct pb_prog_open *o = pb_prog_run_of(run)->open;
+
+	pb_barrier();
+	if (o)
+		*(volatile uint64_t *)&o->vdso = 0;
 }
 
 void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what)

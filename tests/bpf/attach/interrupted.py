@@ -66,6 +66,17 @@ def test_jumping(p, *how):
     return "%d calls" % sum(cpu_slots)
 
 
+def test_deferred(p):
+    """A signal that interrupts an eBPF program is delivered after the program, also if the program is
+    in the vDSO, where it reads a clock or the processor's number."""
+    needs_system_calls()
+    r = trace(p, "deferred", argv=[p.build("deferred", "signals/deferred.c")])
+    counts = maps_of(r.out.decode(errors="replace")).get("counts")
+    if r.status or counts != {0: 200, 1: 0}:
+        raise Failure("status %d, %s\n%s" % (r.status, counts, pbtest.tail(r.err)))
+    return "200 signals"
+
+
 def test_leaving(p, how):
     """If a handler jumps out of an eBPF program, the thread's next run at the same place of the stack
     gives back the record that the program has reserved."""
