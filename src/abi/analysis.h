@@ -118,7 +118,8 @@ struct pb_nop {
 	/* only the agent finds these reasons */ \
 	X(DIFFERS,	"the bytes in memory are not those of the file") \
 	X(RANGE,	"no memory for a stub within reach") \
-	X(LIMIT,	"more functions than site numbers")
+	X(LIMIT,	"more functions than site numbers") \
+	X(NO_NEW_CODE,	"the kernel lets the process have no new code (PR_SET_MDWE, SELinux)")
 
 enum pb_refused {
 #define X(name, text) PB_REFUSED_##name,

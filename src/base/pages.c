@@ -65,21 +65,22 @@ static int as_state(int prot)
 
 long pb_pages_map(uint64_t at, uint64_t size, int prot, int flags, int fd, uint64_t offset)
 {
-	bool future = pb_pages_future;
+	bool future = pb_pages_future, empty = future && !(prot & PROT_EXEC);
 	long p;
 
 	prot = as_state(prot);
 	if (!at && pb_pages_next)
 		at = __atomic_fetch_add(&pb_pages_next, whole_pages(size) + PAGE, __ATOMIC_RELAXED);
-	p = pb_sys(SYS_mmap, at, size, future ? PROT_NONE : prot, flags, fd, offset);
+	p = pb_sys(SYS_mmap, at, size, empty ? PROT_NONE : prot, flags, fd, offset);
 	if (pb_sys_failed(p))
 		return p;
-	/* with PROT_NONE, mmap has made no page present: the mapping is unlocked while it is
-	 * empty */
-	if (future) {
+	/* With PROT_NONE, mmap has made no page present: the mapping is unlocked while it is empty.
+	 * Code isn't mapped in two steps, because the kernel may forbid the second step
+	 * (PR_SET_MDWE). */
+	if (future)
 		pb_sys(SYS_munlock, p, size);
+	if (empty)
 		pb_sys(SYS_mprotect, p, size, prot);
-	}
 	pb_pages_add((uint64_t)p, size);
 	return p;
 }

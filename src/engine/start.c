@@ -40,6 +40,7 @@ static struct pb_session session;
 /* The writes to control files that the message WELCOME lists: PATH\0OP\0VALUE\0 each. */
 static const char *writes;
 static uint32_t nr_writes;
+static bool other_credentials;	/* the agent's thread doesn't have those of the main thread */
 
 static const char *own_path(void)
 {
@@ -184,7 +185,8 @@ static int trace(const struct pb_start *s)
 	if (!err)
 		err = hook_modules(s);
 	pb_loader_attached();
-	if (!err && s->live && !pb_creds_are_those_of_main())
+	other_credentials = !err && s->live && !pb_creds_are_those_of_main();
+	if (other_credentials)
 		err = -EACCES;
 	if (!err)
 		begin_tracing(s);
@@ -194,12 +196,10 @@ static int trace(const struct pb_start *s)
 /* Reports why a live program isn't traced. */
 static void report(int err)
 {
-	const char *why = err == -EAGAIN && pb_stop_why ? pb_stop_why :
-			  err == -EBUSY ? "the dynamic loader is busy" :
-			  err == -EACCES ? "a thread has another user, other groups or "
-					   "other capabilities than the main thread; try again" :
-			  err == -ENOMEM ? "the process can map no more memory" :
-					  "the program's text could not be changed";
+	const char *why = other_credentials ? "a thread has another user, other groups or other "
+					      "capabilities than the main thread; try again" :
+			  err == -EAGAIN && pb_stop_why ? pb_stop_why :
+			  err == -EBUSY ? "the dynamic loader is busy" : pb_text_why(err);
 
 	pb_session_error(&session, err, "attach", why);
 }

@@ -167,6 +167,8 @@ int pb_tracer_explained(int err)
 	static char text[160];
 	size_t at = 0;
 
+	if (err == -ENOEXEC || err == -EACCES)
+		pb_file_error = pb_text_why(err);
 	if (err != -EAGAIN)
 		return err;
 	pb_put_str(text, sizeof(text), &at,

@@ -295,7 +295,7 @@ static int hook_live(const char *session_path)
 	pb_text_begin();
 	pb_loader_hook(session_path);
 	err = pb_text_commit(true);
-	return err ? err : hooked ? 0 : -ENOEXEC;
+	return err ? err : hooked ? 0 : -EOPNOTSUPP;
 }
 
 /*

@@ -4,6 +4,7 @@
  * which text changes. A row of the table is complete before its sizes, its flag `present`, and the
  * number of rows publish it.
  */
+#include <asm/errno.h>
 #include "engine/text/text_priv.h"
 #include "abi/analysis_check.h"
 #include "base/base.h"
@@ -41,6 +42,14 @@ void pb_text_lock(void)
 void pb_text_unlock(void)
 {
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+const char *pb_text_why(int err)
+{
+	if (err == -ENOEXEC || err == -EACCES)
+		return "the kernel lets the process have no new code (PR_SET_MDWE, SELinux)";
+	return err == -ENOMEM ? "the process can map no more memory" :
+				"the program's text could not be changed";
 }
 
 static bool image_matches(const struct pb_analysis *a, uint64_t bias)

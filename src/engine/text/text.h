@@ -139,6 +139,9 @@ static inline bool pb_text_settled(const struct pb_site *s, bool on)
  * overwritten, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
+/* Returns why text couldn't be changed, for users. err: the result of pb_text_commit(), but not
+ * -EAGAIN (see pb_stop_why). */
+const char *pb_text_why(int err);
 
 /* ---- returns (doc/design/returns.md) ---- */
 

@@ -44,7 +44,8 @@ bool pb_shared_first_is_on(const struct pb_module *m, const struct pb_site *s);
  * the stub's offset; 0: the stub can't be made. */
 uint32_t pb_stub_of_site(struct pb_module *m, const struct pb_site *s, const struct pb_place *p);
 uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_place *p);
-/* Makes the stubs executable in each module that uses a stub. Returns 0 or -errno. */
+/* Makes the stubs executable in each module that uses a stub. Returns 0 or -errno. -ENOEXEC: the
+ * kernel doesn't allow this for a module, whose functions are refused from now on. */
 int pb_stubs_seal(void);
 void pb_stubs_unmap(const struct pb_module *m);
 

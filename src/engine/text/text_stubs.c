@@ -11,6 +11,11 @@
  * stub isn't ready, the agent writes the whole stub when its site is first patched. Before that,
  * the agent checks that the bytes to displace are those of the module's own file. The stub becomes
  * executable when the batch seals it.
+ *
+ * The kernel may forbid that memory becomes executable that was writable before (PR_SET_MDWE, or a
+ * rule of SELinux). Then the file is executable from the start, and each stub is written like the
+ * program's text. If the process gets such a rule only after the stubs were mapped, they can't be
+ * sealed any more, and the functions of the module are refused.
  */
 #include <asm/errno.h>
 #include <elf.h>
@@ -80,8 +85,8 @@ static bool copy_file(const struct region *r, uint64_t at)
 }
 
 /* Maps the file at `at`. The mapping is executable at first, only to find out whether an executable
- * mapping is allowed. pb_stubs_map() then makes the code writable and not executable, until the
- * batch seals it. */
+ * mapping is allowed. open_code() then makes the code writable and not executable, until the batch
+ * seals it. */
 static bool map_region(struct region *r, uint64_t at)
 {
 	if (!map_exactly(at - r->front, r->front, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1))
@@ -219,12 +224,53 @@ static bool map_exits(struct pb_module *m)
 	return m->exits;
 }
 
+static long protect_code(const struct pb_module *m, int prot)
+{
+	return pb_sys(SYS_mprotect, m->stubs, m->stubs_size, prot);
+}
+
+/* Maps the code from the file again, executable. */
+static bool map_sealed(const struct pb_module *m, const struct region *r, uint64_t offset)
+{
+	uint64_t at = (uint64_t)m->stubs, size = m->stubs_size;
+	long p = pb_sys(SYS_mmap, at, size, PROT_READ | PROT_EXEC,
+			MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, r->fd, offset);
+
+	if (pb_sys_failed(p))
+		return false;
+	if (pb_pages_future)
+		pb_sys(SYS_munlock, at, size);
+	pb_sys(SYS_madvise, at, size, MADV_DONTDUMP);
+	return true;
+}
+
+/* Makes the code writable, and fills its head. No thread runs the code yet. Its mapping is "-w-p",
+ * so programs that look for data in the list of mappings skip it. Then the code becomes executable
+ * once, only to find out whether it can be sealed later. SELinux has a rule for mappings of files
+ * that were written, so a page is written before. */
+static const char *open_code(struct pb_module *m, const struct region *r, uint64_t offset)
+{
+	volatile uint8_t *first = m->stubs;
+
+	if (protect_code(m, PROT_WRITE))
+		return "no memory for its stubs";
+	m->near = pb_near_make(m->stubs);
+	*first = *first;
+	if (!protect_code(m, PROT_READ | PROT_EXEC))
+		return protect_code(m, PROT_WRITE) ? "no memory for its stubs" : NULL;
+	m->near = false;
+	m->stubs_sealed = !r->copied && map_sealed(m, r, offset);
+	return m->stubs_sealed ? NULL : "its stubs can't be executable: the kernel lets the "
+					"process have no new code (PR_SET_MDWE, SELinux)";
+}
+
 const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 {
 	const struct pb_analysis *a = m->analysis;
 	struct region r = { .fd = fd, .size = size, .file = pb_align_up(size, PAGE) };
 	uint64_t at, lo = m->bias + a->image_start, hi = m->bias + a->image_end;
 	struct pb_stubs head;
+	const char *why;
 
 	if (!read_head(fd, &head) || !pb_stubs_fit(&head, size) || !pb_stubs_are_of(&head, a) ||
 	    head.front < a->nr_funcs * sizeof(struct pb_site) + sizeof(struct pb_returns))
@@ -237,11 +283,17 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 		at = map_near(&r, lo, hi);
 	if (!at)
 		return "no memory for stubs within reach of it";
-	/* no thread runs the code yet. Its mapping is "-w-p", so programs that look for data in the
-	 * list of mappings skip it */
-	if (pb_sys(SYS_mprotect, at + head.text, head.text_size, PROT_WRITE) || !map_exits(m)) {
+	m->stubs = (uint8_t *)(at + head.text);
+	m->stubs_size = head.text_size;
+	why = open_code(m, &r, head.text);
+	if (!why && !map_exits(m))
+		why = "no memory for its stubs";
+	if (why) {
+		m->stubs = NULL;
+		m->stubs_size = 0;
+		m->near = m->stubs_sealed = false;
 		pb_pages_unmap(at - r.front, r.front + r.file);
-		return "no memory for its stubs";
+		return why;
 	}
 	/* Core files need the bytes that a debugger can't read from a file. These are the headers,
 	 * which text_jit.c changes in memory; or, if the file was copied, the whole copy. */
@@ -249,10 +301,7 @@ const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
 	m->region = at - r.front;
 	m->region_size = r.front + r.file;
 	m->stub_file = (const void *)(at + PB_STUBS_AT);
-	m->stubs = (uint8_t *)(at + head.text);
-	m->stubs_size = head.text_size;
 	m->returns = (struct pb_returns *)(at - head.front + a->nr_funcs * sizeof(struct pb_site));
-	m->near = pb_near_make(m->stubs);
 	init_returns(m);
 	m->sites = (struct pb_site *)(at - head.front);
 	init_sites(m);
@@ -324,18 +373,45 @@ uint32_t pb_stub_of_exits(struct pb_module *m, uint32_t window, const struct pb_
 	return off;
 }
 
+/* Refuses all functions and exits of a module whose stubs can't be sealed. No jump leads to these
+ * stubs yet. From now on, the module counts as one without stubs. */
+static void refuse_all(struct pb_module *m)
+{
+	const uint64_t had = FTRACE_FL_ENABLED | FTRACE_FL_SLOT;
+
+	for (uint32_t i = 0; i < m->analysis->nr_funcs; i++) {
+		struct pb_site *s = &m->sites[i];
+
+		s->stub = 0;
+		if (!(s->flags & FTRACE_FL_REFUSED))
+			s->flags = (s->flags & ~had) | FTRACE_FL_REFUSED |
+				   (uint64_t)PB_REFUSED_NO_NEW_CODE << FTRACE_FL_REASON_SHIFT;
+	}
+	for (uint32_t i = 0; m->exits && i < m->analysis->nr_windows; i++) {
+		m->exits[i].flags = PB_EXIT_FL_REFUSED;
+		__atomic_store_n(&m->exits[i].stub, 0, __ATOMIC_RELEASE);
+	}
+	pb_shared_remove(m);
+	m->stubs_used = false;
+}
+
 int pb_stubs_seal(void)
 {
+	long err, refused = 0;
+
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		struct pb_module *m = &pb_modules[i];
-		long err;
 
 		if (!m->present || m->stubs_sealed || !m->stubs_used)
 			continue;
-		err = pb_sys(SYS_mprotect, m->stubs, m->stubs_size, PROT_READ | PROT_EXEC);
-		if (err)
+		err = protect_code(m, PROT_READ | PROT_EXEC);
+		m->stubs_sealed = !err;
+		if (err == -EACCES || err == -EPERM) {
+			refuse_all(m);
+			refused = -ENOEXEC;
+		} else if (err) {
 			return (int)err;
-		m->stubs_sealed = true;
+		}
 	}
-	return 0;
+	return (int)refused;
 }

@@ -28,6 +28,7 @@
  *   load NAME   the program loads this library
  *   files N     the program may have N open files, no more
  *   filter 0    a seccomp filter for all threads kills the program if it opens a file
+ *   mdwe 0      no memory of the program becomes executable any more; the answer has errno
  *   exit N      the program exits with status N
  */
 #define _GNU_SOURCE
@@ -228,6 +229,13 @@ static long toggle_spin(int on)
 	return spun;
 }
 
+static long forbid_code(void)
+{
+	const int set_mdwe = 65, refuse_exec_gain = 1;	/* PR_SET_MDWE, since Linux 6.3 */
+
+	return prctl(set_mdwe, refuse_exec_gain, 0, 0, 0) ? errno : 0;
+}
+
 static void forbid_open(void)
 {
 	struct sock_filter filter[] = {
@@ -254,6 +262,8 @@ static long change(const char *word, long n, const char *name)
 		return chroot(name) || chdir("/") ? errno : 0;
 	else if (!strcmp(word, "user"))
 		return setresuid((uid_t)n, (uid_t)n, (uid_t)n) ? errno : 0;
+	else if (!strcmp(word, "mdwe"))
+		return forbid_code();
 	else if (!strcmp(word, "load"))
 		return !dlopen(name, RTLD_NOW);
 	else if (!strcmp(word, "files"))
