@@ -74,6 +74,29 @@ static bool match(const char *pat, const char *str, const char *end)
 	}
 }
 
+static bool begins(const char *s, const char *end, const char *with)
+{
+	while (*with)
+		if (s == end || *s++ != *with++)
+			return false;
+	return true;
+}
+
+const char *pb_glob_command(const char *pattern, size_t n, const char *command)
+{
+	const char *end = pattern + n;
+
+	for (const char *p = pattern; p < end; p++) {
+		if (*p != ':')
+			continue;
+		if (p + 1 < end && p[1] == ':')
+			p++;
+		else if (begins(p, end, command))
+			return p;
+	}
+	return NULL;
+}
+
 bool pb_glob_match(const char *pattern, const char *str)
 {
 	return match(pattern, str, NULL);

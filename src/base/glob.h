@@ -13,4 +13,10 @@ bool pb_glob_match(const char *pattern, const char *str);
 /* Like pb_glob_match(), but for a string of n bytes. None of the bytes is zero. After the last byte
  * there need not be a zero. */
 bool pb_glob_match_n(const char *pattern, const char *str, size_t n);
+
+/* A user's pattern may end in a command, as in "FUNC:mod:MODULE". The command begins with a single
+ * colon. Two colons belong to a name of C++, as in "ns::mod::f". Returns the first place in the n
+ * bytes of `pattern` where `command` begins, or NULL. command: ":" for any command, or ":mod:". */
+const char *pb_glob_command(const char *pattern, size_t n, const char *command);
+#define PB_GLOB_MODULE	":mod:"
 #endif

@@ -27,10 +27,10 @@ static bool parse(struct word *w, const char *text, size_t len)
 	w->func = strndup(text + removes, len - removes);
 	if (!w->func)
 		return false;
-	mod = strstr(w->func, ":mod:");
+	mod = (char *)pb_glob_command(w->func, strlen(w->func), PB_GLOB_MODULE);
 	if (mod) {
 		*mod = 0;
-		w->module = mod + strlen(":mod:");
+		w->module = mod + strlen(PB_GLOB_MODULE);
 	}
 	pb_names_open_lists(w->func);
 	return true;

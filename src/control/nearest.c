@@ -6,6 +6,7 @@
 
 #include "abi/analysis_access.h"
 #include "base/base.h"
+#include "base/glob.h"
 #include "control/function_names.h"
 #include "control/resolve.h"
 
@@ -93,15 +94,13 @@ static int each_name(void *arg, const char *name, enum pb_name_kind kind)
  * short. */
 static bool begin(struct nearest *n, const char *pattern)
 {
+	const char *end = pb_glob_command(pattern, strlen(pattern), PB_GLOB_MODULE);
 	size_t k = 0;
 
 	*n = (struct nearest){ 0 };
-	for (const char *p = pattern + (*pattern == '!'); *p && k < PB_EDIT_MAX; p++) {
-		if (!strncmp(p, ":mod:", 5))
-			break;
+	for (const char *p = pattern + (*pattern == '!'); *p && p != end && k < PB_EDIT_MAX; p++)
 		if (!strchr("*?[]^$\\", *p))
 			n->text[k++] = *p;
-	}
 	n->max = k > 12 ? 4 : (unsigned)k / 3;
 	return k && n->max;
 }

@@ -133,10 +133,10 @@ static int job_init(struct job *j, enum pb_match match, const char *pattern, cha
 	if (!j->copy)
 		return -ENOMEM;
 	text = j->copy + (*pattern == '!');
-	mod = strstr(text, ":mod:");
+	mod = (char *)pb_glob_command(text, strlen(text), PB_GLOB_MODULE);
 	if (mod) {
 		*mod = 0;
-		j->module = mod + 5;
+		j->module = mod + strlen(PB_GLOB_MODULE);
 	}
 	j->module_known = !mod;
 	if (!*text)

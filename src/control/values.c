@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "control/control.h"
 
 int pb_control_parse_u64(const char *text, uint64_t max, uint64_t *out)
@@ -76,7 +77,7 @@ void pb_control_format_us(uint64_t ns, char *buf, size_t len)
 int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 			    char *err, size_t errlen)
 {
-	const char *s = *p, *end, *colon;
+	const char *s = *p, *end, *colon, *module;
 
 	while (isspace((unsigned char)*s))
 		s++;
@@ -90,24 +91,18 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 	*out = (struct pb_control_pattern){ .remove = *s == '!' };
 	if (out->remove)
 		s++;
-	/* C++ names contain "::"; a single colon begins a command */
-	for (colon = s; colon < end; colon++) {
-		if (*colon != ':')
-			continue;
-		if (colon[1] != ':')
-			break;
-		colon++;
-	}
+	colon = pb_glob_command(s, (size_t)(end - s), ":");
+	module = pb_glob_command(s, (size_t)(end - s), PB_GLOB_MODULE);
 	out->text = s;
-	out->text_len = (size_t)(colon - s);
-	if (colon < end) {
-		if ((size_t)(end - colon) < 5 || strncmp(colon, ":mod:", 5)) {
+	out->text_len = (size_t)((colon ? colon : end) - s);
+	if (colon) {
+		if (colon != module) {
 			snprintf(err, errlen,
 				 "'%.*s': the only command after a pattern is :mod:MODULE",
 				 (int)(end - s), s);
 			return -EINVAL;
 		}
-		out->module = colon + 5;
+		out->module = module + strlen(PB_GLOB_MODULE);
 		out->module_len = (size_t)(end - out->module);
 		if (!out->module_len) {
 			snprintf(err, errlen, "'%.*s': no module after :mod:", (int)(end - s), s);

@@ -35,13 +35,15 @@ static bool is_known(const struct record_options *o, const char *text)
 	return false;
 }
 
-/* Makes the mark's text, a word for the control file. It has no blanks and no ":mod:", and no
- * other mark has the same text. */
+/* Makes the mark's text, a word for the control file. It has no blanks and no command, and no other
+ * mark has the same text. A colon at its end isn't kept (if a long pattern was cut off there):
+ * together with the colon of a command, it would look like the "::" of a name. */
 static void make_text(const struct record_options *o, struct record_mark *m)
 {
-	snprintf(m->text, sizeof(m->text), "%c%.160s", PB_ALIAS_MARK, m->pattern);
+	int len = snprintf(m->text, sizeof(m->text), "%c%.160s", PB_ALIAS_MARK, m->pattern);
+
 	for (char *p = m->text; *p; p++)
-		if ((unsigned char)*p <= ' ')
+		if ((unsigned char)*p <= ' ' || (*p == ':' && p == m->text + len - 1))
 			*p = '_';
 	if (is_known(o, m->text))
 		snprintf(m->text + strlen(m->text), sizeof(m->text) - strlen(m->text), "'%u",
@@ -51,7 +53,7 @@ static void make_text(const struct record_options *o, struct record_mark *m)
 char *record_marks_add(struct record_options *o, enum pb_match match, const char *pattern)
 {
 	bool removes = *pattern == '!';
-	const char *mod = strstr(pattern, ":mod:");
+	const char *mod = pb_glob_command(pattern, strlen(pattern), PB_GLOB_MODULE);
 	struct record_mark *list = realloc(o->marks, (o->nr_marks + 1) * sizeof(*list)), *m;
 	char *value;
 
@@ -70,7 +72,7 @@ char *record_marks_add(struct record_options *o, enum pb_match match, const char
 		char *cut = m->pattern + (mod - pattern - removes);
 
 		*cut = 0;
-		m->module = cut + strlen(":mod:");
+		m->module = cut + strlen(PB_GLOB_MODULE);
 	}
 	make_text(o, m);
 	o->nr_marks++;

@@ -88,7 +88,7 @@ static struct pb_pattern *parse(const char *text)
 {
 	size_t n = strlen(text);
 	struct pb_pattern *p = pb_arena_alloc(sizeof(*p) + 2 * n + 2);
-	char *copy, *function;
+	char *copy, *function, *module;
 
 	if (!p)
 		return NULL;
@@ -100,12 +100,10 @@ static struct pb_pattern *parse(const char *text)
 		p->remove = true;
 		function++;
 	}
-	for (char *c = function; *c; c++) {
-		if (pb_has_prefix(c, ":mod:")) {
-			*c = 0;
-			p->module = c + 5;
-			break;
-		}
+	module = (char *)pb_glob_command(function, strlen(function), PB_GLOB_MODULE);
+	if (module) {
+		*module = 0;
+		p->module = module + strlen(PB_GLOB_MODULE);
 	}
 	p->function = *function ? function : "*";
 	p->exact = *p->function == PB_ALIAS_MARK || !is_glob(p->function);

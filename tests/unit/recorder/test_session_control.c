@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "abi/messages.h"
+#include "base/glob.h"
 #include "control/control.h"
 #include "control/resolve.h"
 
@@ -75,6 +76,33 @@ static void validation(void **state)
 			 -EACCES);
 	assert_int_equal(pb_control_find("tracing/tracing_on"), PB_CF_TRACING_ON);
 	assert_int_equal(pb_control_find("nosuch"), PB_NR_CONTROL_FILES);
+}
+
+/* A namespace of C++ may be named "mod", and its name has two colons on both sides. */
+static void namespaces(void **state)
+{
+	static const char names[] = "_ZN1a3mod1fEv [prog]\n_Z5otherv [prog]\n";
+	static const struct { const char *pattern; int at; } commands[] = {
+		{ "f:mod:m", 1 }, { "a::mod::f", -1 }, { "a::mod:f", -1 }, { "a::mod::f:mod:m", 9 },
+		{ ":mod:m", 0 }, { "a:::mod:m", 3 }, { "x[[:alpha:]]:mod:m", 12 }, { "f:mod", -1 },
+		{ "a::mod:", -1 }, { "", -1 },
+	};
+	char near[4 * PB_EDIT_MAX], *got;
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		const char *p = commands[i].pattern;
+		const char *found = pb_glob_command(p, strlen(p), PB_GLOB_MODULE);
+
+		assert_int_equal(found ? found - p : -1, commands[i].at);
+	}
+	got = pb_control_by_demangled(names, "a::mod::f a::mod::*:mod:pr*");
+	assert_non_null(got);
+	assert_string_equal(got, "_ZN1a3mod1fEv _ZN1a3mod1fEv:mod:pr* ");
+	free(got);
+	assert_null(pb_control_by_demangled(names, "a::mod::f:mod:elsewhere"));
+	pb_control_nearest_name("a::mod::first [prog]\n", "a::mod::frist:mod:prog", near,
+				sizeof(near));
+	assert_string_equal(near, "a::mod::first");
 }
 
 static int check_write(void *arg, const char *path, bool append, const char *value)
@@ -218,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations),
 		cmocka_unit_test(patterns),
+		cmocka_unit_test(namespaces),
 		cmocka_unit_test(validation),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(distances),
