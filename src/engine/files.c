@@ -20,6 +20,7 @@ static const struct { const char *path; uint8_t type; uint32_t most; } table[] =
 };
 static struct pb_file files[PB_NR_CONTROL_FILES];
 const char *pb_file_error;
+bool pb_file_options;
 
 void pb_file_register(enum pb_control_file id, const struct pb_file *file)
 {

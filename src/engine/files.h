@@ -34,6 +34,10 @@ static inline bool pb_seq_full(const struct pb_seq *s)
 /* The reason why a write failed, as text for users. A write function that fails may set this
  * variable. NULL: it hasn't set the variable. */
 extern const char *pb_file_error;
+/* Set while the user's options are written at the start. Later, a write that selects no function is
+ * probably a mistake. But the options are for all images and for modules that are loaded later, so
+ * they may select no function yet. */
+extern bool pb_file_options;
 
 /*
  * A file consists of two functions, `read` and `write`. If the file's type is NUMBER, the file has

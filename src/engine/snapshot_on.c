@@ -229,8 +229,8 @@ static bool sees_ends(const struct trigger *t)
 	return false;
 }
 
-/* Returns -EINVAL if a word has a time, but the ends of its calls aren't seen. Not used for writes
- * at the start: modules that aren't loaded yet can't be checked. */
+/* Returns -EINVAL if a word has a time, but the ends of its calls aren't seen. Not used for the
+ * user's options: modules that aren't loaded yet can't be checked. */
 static int check_ends(void)
 {
 	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++) {
@@ -254,7 +254,7 @@ static int write_on(char *text, bool append, bool live)
 	err = pb_each_word(text, add_word, &live);
 	if (!err)
 		err = pb_tracer_explained(install(live));
-	if (!err && live)
+	if (!err && live && !pb_file_options)
 		err = check_ends();
 	if (!err)
 		return 0;

@@ -87,6 +87,7 @@ static void apply_writes(bool live)
 {
 	const char *w = writes;
 
+	pb_file_options = true;
 	for (uint32_t i = 0; i < nr_writes; i++) {
 		const char *path = w, *op = path + strlen(path) + 1;
 		const char *text = op + strlen(op) + 1;
@@ -97,6 +98,7 @@ static void apply_writes(bool live)
 			pb_session_error(&session, err, path, pb_file_error);
 		w = text + strlen(text) + 1;
 	}
+	pb_file_options = false;
 }
 
 /* Attaches the eBPF programs. They are attached before the first tracer starts, so that text is

@@ -138,9 +138,8 @@ static bool holds_any(const struct ftrace_hash *h)
 	return false;
 }
 
-/* Set for writes while the program runs: each word must match a function. Words that are
- * written when an image starts needn't match: each image after an exec gets the same words, and an
- * image may lack their functions. */
+/* Set for writes while the program runs, but not for the user's options: each word must match a
+ * function. */
 static bool must_match;
 
 static int add_word(char *word, void *arg)
@@ -171,7 +170,7 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 	struct pb_pattern *old_last = new.last;
 	int err;
 
-	must_match = live;
+	must_match = live && !pb_file_options;
 	err = pb_each_word(text, add_word, &new);
 	if (err) {
 		if (old_last)
@@ -179,8 +178,9 @@ int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 		return err;
 	}
 	/* In the kernel a filter is a set of functions, and is empty once the last function is
-	 * removed. So while the program runs, a filter that selects no function becomes empty. */
-	*h = live && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
+	 * removed. So while the program runs, a filter that selects no function becomes empty. The
+	 * user's options are kept: until their functions are loaded, nothing is traced. */
+	*h = must_match && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
 	return 0;
 }
 
