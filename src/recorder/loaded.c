@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "recorder/loaded.h"
@@ -263,4 +265,97 @@ void record_loaded_free(struct record_deleted *list, unsigned nr)
 	for (unsigned i = 0; i < nr; i++)
 		free(list[i].path);
 	free(list);
+}
+
+/* --- replaced files --------------------------------------------------------- */
+
+unsigned record_loaded_firsts(pid_t pid, struct record_first **list)
+{
+	char name[40], *line = NULL;
+	struct record_first *more;
+	struct record_map m;
+	unsigned nr = 0;
+	size_t cap = 0;
+
+	*list = NULL;
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	FILE *f = fopen(name, "re");
+	while (f && nr < MAX_LIBRARIES && getline(&line, &cap, f) > 0) {
+		if (!record_map_parse(line, &m) || m.offset || !m.ino)
+			continue;
+		more = realloc(*list, (nr + 1) * sizeof(**list));
+		if (!more)
+			break;
+		*list = more;
+		more[nr++] = (struct record_first){ m.start, makedev(m.major, m.minor), m.ino };
+	}
+	free(line);
+	if (f)
+		fclose(f);
+	return nr;
+}
+
+/* Returns the number of program headers; 0: the file isn't a usable ELF file. */
+static unsigned read_headers(int fd, Elf64_Phdr *ph)
+{
+	Elf64_Ehdr e;
+
+	if (pread(fd, &e, sizeof(e), 0) != sizeof(e) || memcmp(e.e_ident, ELFMAG, SELFMAG) ||
+	    e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phnum > MAX_HEADERS ||
+	    pread(fd, ph, e.e_phnum * sizeof(*ph), (off_t)e.e_phoff) !=
+		    (ssize_t)(e.e_phnum * sizeof(*ph)))
+		return 0;
+	return e.e_phnum;
+}
+
+static bool is_same(int mem, uint64_t at, int fd, uint64_t offset, uint64_t size)
+{
+	char have[16384], want[sizeof(have)];
+
+	for (uint64_t done = 0; done < size; done += sizeof(have)) {
+		size_t n = size - done < sizeof(have) ? size - done : sizeof(have);
+
+		if (pread(fd, want, n, (off_t)(offset + done)) != (ssize_t)n ||
+		    !read_at(mem, at + done, have, n) || memcmp(have, want, n))
+			return false;
+	}
+	return true;
+}
+
+/* Compares the segments that the process can't write. Leaves out the ELF header, because a strip
+ * changes it, and nothing else there. */
+static bool has_contents(pid_t pid, uint64_t bias, int fd, const Elf64_Phdr *ph, unsigned nr)
+{
+	int mem = open_memory(pid);
+	bool same = mem >= 0;
+
+	for (unsigned i = 0; i < nr && same; i++) {
+		uint64_t skip = ph[i].p_offset ? 0 : sizeof(Elf64_Ehdr);
+
+		if (ph[i].p_type == PT_LOAD && !(ph[i].p_flags & PF_W) && ph[i].p_filesz > skip)
+			same = is_same(mem, bias + ph[i].p_vaddr + skip, fd, ph[i].p_offset + skip,
+				       ph[i].p_filesz - skip);
+	}
+	if (mem >= 0)
+		close(mem);
+	return same;
+}
+
+bool record_loaded_is(pid_t pid, const struct record_first *list, unsigned nr, uint64_t bias,
+		      int fd)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	unsigned nr_headers, i = 0, k = 0;
+	Elf64_Phdr ph[MAX_HEADERS];
+	struct stat st;
+
+	nr_headers = fstat(fd, &st) ? 0 : read_headers(fd, ph);
+	while (i < nr_headers && ph[i].p_type != PT_LOAD)
+		i++;
+	if (i == nr_headers)
+		return true;	/* the analysis reports what is wrong with the file */
+	while (k < nr && list[k].start != ((bias + ph[i].p_vaddr) & ~(page - 1)))
+		k++;
+	return k == nr || (list[k].dev == st.st_dev && list[k].ino == st.st_ino) ||
+	       has_contents(pid, bias, fd, ph, nr_headers);
 }

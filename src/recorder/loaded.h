@@ -21,6 +21,20 @@ struct record_deleted {
  * Returns the number of its elements. */
 unsigned record_loaded_deleted(pid_t pid, struct record_deleted **list);
 void record_loaded_free(struct record_deleted *list, unsigned nr);
+/* The mapping of a file's first page. */
+struct record_first {
+	uint64_t start;
+	dev_t dev;
+	ino_t ino;
+};
+/* Lists these mappings. *list gets an array, which the caller frees. Returns the number of its
+ * elements. */
+unsigned record_loaded_firsts(pid_t pid, struct record_first **list);
+/* Returns false if the process has loaded another file with this bias than the open file fd,
+ * according to the list. Compares devices and inodes. For some file systems, the list of mappings
+ * shows other numbers. So if they differ, compares the contents with the process's memory. */
+bool record_loaded_is(pid_t pid, const struct record_first *list, unsigned nr, uint64_t bias,
+		      int fd);
 /* Finds the first library in the loader's list for whose path the callback is() returns true. *bias
  * gets its load address minus its link-time address. Returns false if there is none, or if the list
  * can't be read. */

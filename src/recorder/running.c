@@ -122,14 +122,17 @@ char **record_running_target(struct record_target *t, pid_t pid)
 	record_read_comm(pid, pid, t->name);
 	pb_text_clean(t->name, '?', 0);
 	t->nr_deleted = record_loaded_deleted(pid, &t->deleted);
+	t->nr_firsts = record_loaded_firsts(pid, &t->firsts);
 	return read_arguments(t);
 }
 
 void record_running_close(struct record_target *t)
 {
 	record_loaded_free(t->deleted, t->nr_deleted);
+	free(t->firsts);
 	t->deleted = NULL;
-	t->nr_deleted = 0;
+	t->firsts = NULL;
+	t->nr_deleted = t->nr_firsts = 0;
 	if (t->pidfd >= 0)
 		close(t->pidfd);
 	t->pidfd = -1;
@@ -292,6 +295,21 @@ int record_running_open_library(const struct record_target *t, const char *path,
 	return fd >= 0 ? fd : record_running_open(t->pid, path);
 }
 
+int record_running_open_for(const struct record_target *t, pid_t pid, int conn, const char *path,
+			    const uint64_t *bias)
+{
+	struct record_rights rights;
+	int err = record_rights_take(&rights, conn), fd = err;
+
+	if (!err)
+		fd = t && bias ? record_running_open_library(t, path, bias) :
+				 record_running_open(pid, path);
+	if (!err && fd < 0 && !bias)
+		fd = record_open_regular(path);
+	record_rights_restore(&rights);
+	return fd;
+}
+
 /* A process that has mapped a file has had the right to read it. */
 int record_running_open_mapped(pid_t pid, uint64_t address)
 {
@@ -314,6 +332,30 @@ int record_running_open_mapped(pid_t pid, uint64_t address)
 	if (f)
 		fclose(f);
 	return fd;
+}
+
+bool record_running_replaced(const struct record_target *t, uint64_t bias, int *fd)
+{
+	int mapped;
+
+	if (record_loaded_is(t->pid, t->firsts, t->nr_firsts, bias, *fd))
+		return false;
+	mapped = record_running_open_mapped(t->pid, bias);
+	if (mapped < 0)
+		return true;
+	close(*fd);
+	*fd = mapped;
+	return false;
+}
+
+void record_running_exe_path(pid_t pid, char *path, size_t size)
+{
+	char link[RECORD_PROC_PATH + 8], dir[RECORD_PROC_PATH];
+
+	record_proc_path(pid, dir);
+	snprintf(link, sizeof(link), "%s/exe", dir);
+	ssize_t n = readlink(link, path, size - 1);
+	path[n > 0 ? n : 0] = 0;
 }
 
 int record_running_open_exe(pid_t pid)

@@ -48,9 +48,19 @@ int record_running_open(pid_t pid, const char *path);
  * Returns a descriptor or -errno. */
 int record_running_open_library(const struct record_target *t, const char *path,
 				const uint64_t *bias);
+/* Opens a file for an agent: with the path as the process sees it, and with the rights of the peer
+ * of `conn`. t: the process that was attached; NULL: another process. If bias is NULL, the file may
+ * also be the one with this path in the recorder's root directory. */
+int record_running_open_for(const struct record_target *t, pid_t pid, int conn, const char *path,
+			    const uint64_t *bias);
 /* Opens the file that the process has mapped at this address, as the mapping's start. Only root may
  * do so. Returns a descriptor or -errno. */
 int record_running_open_mapped(pid_t pid, uint64_t address);
+/* Returns true if the process has loaded another file with this bias than the open file *fd. But if
+ * the recorder may open the file that is mapped, *fd becomes that file, and the result is false. */
+bool record_running_replaced(const struct record_target *t, uint64_t bias, int *fd);
 /* Opens the process's executable, even if the file was deleted. */
 int record_running_open_exe(pid_t pid);
+/* Stores the path of the process's executable; "" if it can't be read. */
+void record_running_exe_path(pid_t pid, char *path, size_t size);
 #endif

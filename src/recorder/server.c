@@ -140,47 +140,32 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 				h->image ? 0 : o->writes.len, -1);
 }
 
-/* Opens the file with the path as the process sees it, and with the process's rights. If bias is
- * NULL, the file may also be the one with this path in the recorder's root directory. */
-static int open_path(const struct record_server *s, const struct record_conn *c, const char *path,
-		     const uint64_t *bias)
+/* Returns the target if the connection is that of the process that was attached; else NULL. */
+static const struct record_target *attached(const struct record_server *s,
+					    const struct record_conn *c)
 {
-	bool attached = s->options->pid && c->pid == s->options->pid;
-	struct record_rights rights;
-	int err = record_rights_take(&rights, c->fd), fd = err;
-
-	if (!err)
-		fd = attached && bias ? record_running_open_library(s->target, path, bias) :
-		     record_running_open(c->pid, path);
-	if (!err && fd < 0 && !bias)
-		fd = record_open_regular(path);
-	record_rights_restore(&rights);
-	return fd;
+	return s->options->pid && c->pid == s->options->pid ? s->target : NULL;
 }
 
 /* Opens the module's file. For the executable, the agent sends the target of its link
  * /proc/self/exe, or "" if it couldn't read the link. If this path can't be opened, /proc/PID/exe
  * is opened. A process that has changed its user may not be able to open a library again, so the
- * mapped file is opened. A wrong file does no harm, because the agent compares the analysis with
- * its memory. */
+ * mapped file is opened. A wrong file does no harm if it has a build ID, because the agent compares
+ * that with its memory. *replaced: the file isn't the one that the process has loaded. */
 static int open_module(const struct record_server *s, const struct record_conn *c,
-		       const struct pb_msg_module *m, char *path, size_t size)
+		       const struct pb_msg_module *m, char *path, size_t size, bool *replaced)
 {
-	char link[RECORD_PROC_PATH + 8], dir[RECORD_PROC_PATH];
-	int fd = !*path ? -ENOENT : open_path(s, c, path, &m->bias);
+	const struct record_target *t = attached(s, c);
+	int fd = !*path ? -ENOENT : record_running_open_for(t, c->pid, c->fd, path, &m->bias);
 
 	if (fd == -EACCES && m->bias)
 		fd = record_running_open_mapped(c->pid, m->bias);
 	if (fd < 0 && m->flags & PB_MODULE_EXE) {
 		fd = record_running_open_exe(c->pid);
-		record_proc_path(c->pid, dir);
-		snprintf(link, sizeof(link), "%s/exe", dir);
-		if (fd >= 0 && !*path) {
-			ssize_t n = readlink(link, path, size - 1);
-
-			path[n > 0 ? n : 0] = 0;
-		}
+		if (fd >= 0 && !*path)
+			record_running_exe_path(c->pid, path, size);
 	}
+	*replaced = fd >= 0 && t && record_running_replaced(t, m->bias, &fd);
 	return fd;
 }
 
@@ -224,6 +209,35 @@ static int make_stubs(struct record_server *s, struct record_conn *c, struct rec
 	return err;
 }
 
+/* Opens and analyses the module's file. Returns NULL after a failure, which was reported. */
+static struct record_module *get_module(struct record_server *s, struct record_conn *c,
+					const struct pb_msg_module *m, char *path, int *fd)
+{
+	struct record_module *mod;
+	char err[256];
+	bool replaced;
+
+	*fd = open_module(s, c, m, path, PATH_MAX, &replaced);
+	if (*fd < 0) {
+		snprintf(err, sizeof(err), "%s%s%s", strerror(-*fd), pb_say_limit(*fd),
+			 *fd == -ENOENT && s->options->pid && geteuid() ?
+			 " (root can trace libraries whose files were deleted)" : "");
+		module_failed(s, c, m->flags, path, *fd, err);
+		return NULL;
+	}
+	mod = record_module_get(s->modules, *fd, path, err, sizeof(err));
+	if (mod && replaced && !mod->map->note_vaddr) {
+		mod = NULL;
+		snprintf(err, sizeof(err), "the file on disk is another one: it was replaced since "
+			 "it was loaded%s", geteuid() ? " (root can trace it)" : "");
+	}
+	if (!mod) {
+		close(*fd);
+		module_failed(s, c, m->flags, path, -ENOEXEC, err);
+	}
+	return mod;
+}
+
 static int on_module(struct record_server *s, struct record_conn *c, const char *body, size_t len)
 {
 	struct record_image *im = image_find(s, c->image);
@@ -238,20 +252,10 @@ static int on_module(struct record_server *s, struct record_conn *c, const char 
 	if (strlen(body + sizeof(m)) >= sizeof(path))
 		return -EPROTO;
 	snprintf(path, sizeof(path), "%s", body + sizeof(m));
-	int fd = open_module(s, c, &m, path, sizeof(path));
-	if (fd < 0) {
-		snprintf(err, sizeof(err), "%s%s%s", strerror(-fd), pb_say_limit(fd),
-			 fd == -ENOENT && s->options->pid && geteuid() ?
-			 " (root can trace libraries whose files were deleted)" : "");
-		module_failed(s, c, m.flags, path, fd, err);
+	int fd;
+	struct record_module *mod = get_module(s, c, &m, path, &fd);
+	if (!mod)
 		return 0;
-	}
-	struct record_module *mod = record_module_get(s->modules, fd, path, err, sizeof(err));
-	if (!mod) {
-		close(fd);
-		module_failed(s, c, m.flags, path, -ENOEXEC, err);
-		return 0;
-	}
 	struct pb_msg_analysis a = { .module = mod->number };
 	bool hooked = record_hooks_links(s->options, mod, a.links);
 	bool traced = record_module_traced(s->options, mod, m.flags & PB_MODULE_EXE) || hooked;
@@ -297,7 +301,7 @@ static int on_stubs(struct record_server *s, struct record_conn *c, const char *
 	if (!m.module || m.module > s->modules->nr)
 		return -EPROTO;
 	e = s->modules->list[m.module - 1];
-	fd = open_path(s, c, e->path, NULL);
+	fd = record_running_open_for(NULL, c->pid, c->fd, e->path, NULL);
 	err = make_stubs(s, c, e, fd);
 	if (fd >= 0)
 		close(fd);

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 struct record_deleted;
+struct record_first;
 
 struct record_target {
 	char path[PATH_MAX];	/* path of the file that is executed */
@@ -19,6 +20,8 @@ struct record_target {
 	ino_t ino;
 	struct record_deleted *deleted;	/* libraries whose files were deleted (loaded.h) */
 	unsigned nr_deleted;
+	struct record_first *firsts;	/* mappings of files before the attach (loaded.h) */
+	unsigned nr_firsts;
 	char name[16];		/* the process's name, without control characters */
 	char loader[PATH_MAX];	/* path of the dynamic loader of `exe`; set only if the program is
 				 * started */

@@ -55,8 +55,9 @@ const char *pb_text_why(int err)
 static bool image_matches(const struct pb_analysis *a, uint64_t bias)
 {
 	if (!a->note_vaddr)
-		return true;	/* There is no build ID to compare. But before a window is patched,
-				 * its bytes are compared with the file's. */
+		return true;	/* There is no build ID to compare. But the recorder has compared
+				 * the file with the mapped one (recorder/loaded.c). And before a
+				 * window is patched, its bytes are compared with the file's. */
 	return !memcmp((const void *)(bias + a->note_vaddr), a->build_id, a->build_id_len);
 }
 
