@@ -94,7 +94,8 @@ struct pb_patch {
 
 /* Writes nr patches, which are sorted by address and don't overlap. Writes whole pages to
  * /proc/self/mem. If that file can't be written, the function uses mprotect(2). Returns 0 or
- * -errno. After an error, none or some of the patches are written, each of them completely. */
+ * -errno. After an error, none or some of the patches are written, each of them completely. Pages
+ * that the program may write to stay writable. */
 int pb_text_poke(const struct pb_patch *p, size_t nr);
 /* Gives the process private copies of the pages that pb_text_poke() is about to write, so that a
  * stop needs no page faults. For this, the function writes one byte of a patch on each page, with

@@ -28,21 +28,75 @@ static uint64_t page_of(uint64_t a)
 	return a & ~(PAGE - 1);
 }
 
+/* Whether the program may write to the page. Text is readable and executable. The kernel copies a
+ * byte of the page onto itself, and fails if the page isn't writable. */
+static bool is_writable(uint64_t page)
+{
+	struct { uint64_t at, size; } byte = { page, 1 };
+
+	return pb_sys(SYS_process_vm_readv, pb_sys(SYS_getpid), &byte, 1, &byte, 1, 0) == 1;
+}
+
+/* Pages of text, while they may be written. Bit i is set if the program may write to page i. */
+struct pages {
+	uint64_t start, end, writable;
+};
+#define MOST_PAGES	64
+
+/* Changes the protection of the pages that the program may not write to. */
+static int protect(const struct pages *p, int prot)
+{
+	long err = 0;
+
+	for (uint64_t at = p->start, next; at < p->end && !err; at = next) {
+		uint64_t bit = (at - p->start) / PAGE;
+
+		next = at + PAGE;
+		if (bit < MOST_PAGES && p->writable >> bit & 1)
+			continue;
+		for (bit++; next < p->end && !(bit < MOST_PAGES && p->writable >> bit & 1); bit++)
+			next += PAGE;
+		err = pb_sys(SYS_mprotect, at, next - at, prot);
+	}
+	return (int)err;
+}
+
+/* open_pages() makes pages of text writable if /proc/self/mem can't be written. close_pages()
+ * restores their protection. */
+static int open_pages(struct pages *p, uint64_t start, uint64_t end)
+{
+	int err;
+
+	*p = (struct pages){ start, end, 0 };
+	for (uint64_t at = start; at < end && at - start < MOST_PAGES * PAGE; at += PAGE)
+		p->writable |= (uint64_t)is_writable(at) << (at - start) / PAGE;
+	err = protect(p, PROT_READ | PROT_WRITE | PROT_EXEC);
+	if (err)
+		protect(p, PROT_READ | PROT_EXEC);
+	return err;
+}
+
+static int close_pages(const struct pages *p)
+{
+	return protect(p, PROT_READ | PROT_EXEC);
+}
+
 int pb_text_write(uint64_t addr, const void *bytes, size_t len)
 {
 	int fd = open_memory();
-	long n = fd < 0 ? fd : pb_sys(SYS_pwrite64, fd, bytes, len, addr), err;
-	uint64_t start = page_of(addr), size = page_of(addr + len - 1) + PAGE - start;
+	long n = fd < 0 ? fd : pb_sys(SYS_pwrite64, fd, bytes, len, addr);
+	struct pages pages;
+	int err;
 
 	if (fd >= 0)
 		pb_sys(SYS_close, fd);
 	if (n == (long)len)
 		return 0;
-	err = pb_sys(SYS_mprotect, start, size, PROT_READ | PROT_WRITE | PROT_EXEC);
+	err = open_pages(&pages, page_of(addr), page_of(addr + len - 1) + PAGE);
 	if (err)
-		return (int)err;
+		return err;
 	memcpy((void *)addr, bytes, len);
-	return (int)pb_sys(SYS_mprotect, start, size, PROT_READ | PROT_EXEC);
+	return close_pages(&pages);
 }
 
 /* Returns how many patches fit into one write that starts with p[0]. *start and *end get the bounds
@@ -81,13 +135,14 @@ static int write_run(const struct pb_patch *p, size_t nr, uint64_t start, uint64
 
 static int protect_run(const struct pb_patch *p, size_t nr, uint64_t start, uint64_t end)
 {
-	long err = pb_sys(SYS_mprotect, start, end - start, PROT_READ | PROT_WRITE | PROT_EXEC);
+	struct pages pages;
+	int err = open_pages(&pages, start, end);
 
 	if (err)
-		return (int)err;
+		return err;
 	for (size_t i = 0; i < nr; i++)
 		memcpy((void *)p[i].addr, p[i].bytes, p[i].len);
-	return (int)pb_sys(SYS_mprotect, start, end - start, PROT_READ | PROT_EXEC);
+	return close_pages(&pages);
 }
 
 /* Writes a byte of text as it is. So the process has a copy of the byte's page, and the page is

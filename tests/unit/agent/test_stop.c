@@ -15,12 +15,15 @@
 
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -369,6 +372,60 @@ static void frames_behind_a_hit_stack(void **state)
 	assert_int_equal(frames_seen, 1);
 }
 
+/* Returns the protection of the page, as the list of mappings has it. */
+static const char *protection(uint64_t page)
+{
+	static char prot[8];
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned long start, end;
+	char line[512];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, prot) == 3 &&
+		    page - start < end - start)
+			break;
+	fclose(f);
+	return prot;
+}
+
+/* If /proc/self/mem can't be opened, pages are made writable for a moment. Afterwards, each has the
+ * protection that it had, even if patches lie on the border of pages. */
+static void text_keeps_its_protection(void **state)
+{
+	static const char *const prots[] = { "r-xp", "rwxp", "rwxp", "r-xp", "r-xp", "rwxp" };
+	const uint64_t page = 4096, nr = sizeof(prots) / sizeof(prots[0]);
+	uint8_t *text = mmap(NULL, nr * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+	struct pb_patch p[6] = { 0 };
+	struct rlimit limit, none;
+
+	assert_true(text != MAP_FAILED);
+	for (unsigned i = 0; i < nr; i++) {
+		int w = prots[i][1] == 'w' ? PROT_WRITE : 0;
+
+		assert_int_equal(mprotect(text + i * page, page, PROT_READ | PROT_EXEC | w), 0);
+		p[i].addr = (uint64_t)text + (i + 1) * page - (i + 1 == nr ? 5 : 2);
+		p[i].len = 5;
+		memset(p[i].bytes, 'a' + (int)i, 5);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){ 0, limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int poked = pb_text_poke(p, nr), written = pb_text_write((uint64_t)text, "xyz", 3);
+	int opened = open("/proc/self/maps", O_RDONLY);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(opened, -1);
+	assert_int_equal(poked, 0);
+	assert_int_equal(written, 0);
+	assert_memory_equal(text, "xyz", 3);
+	for (unsigned i = 0; i < nr; i++) {
+		assert_memory_equal((void *)p[i].addr, p[i].bytes, 5);
+		assert_string_equal(protection((uint64_t)text + i * page), prots[i]);
+	}
+	munmap(text, nr * page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +436,7 @@ int main(void)
 		cmocka_unit_test(new_thread_is_no_process),
 		cmocka_unit_test(hidden_process_stays_hidden),
 		cmocka_unit_test(frames_behind_a_hit_stack),
+		cmocka_unit_test(text_keeps_its_protection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
