@@ -48,6 +48,8 @@ static PB_LASTING uint32_t thread;	/* TID of the agent's thread; 0: it couldn't 
 static uint32_t creator;	/* TID of the thread that called patchbay_attach() */
 static PB_LASTING bool left;		/* the agent's thread has detached, or tracing couldn't be
 					 * started; no thread is in the agent's code */
+static PB_LASTING uint32_t changing;	/* the process in which a thread is in claim(), begin() or
+					 * patchbay_leave() */
 static struct pb_start start = { .live = true };
 static int handed = -1;			/* a descriptor of the socket's file; -1: the socket has a
 					 * path that the agent can open */
@@ -181,6 +183,21 @@ static int wait_for_leave(void)
 	return thread && !wait_for_end(thread, END_NS) ? -EAGAIN : 0;
 }
 
+/* Two injectors may call the agent's functions at the same time, each in a thread of its own. In a
+ * child that was forked meanwhile, `changing` has the number of another process, and doesn't
+ * count. */
+static bool begin_change(void)
+{
+	uint32_t pid = (uint32_t)pb_sys(SYS_getpid);
+
+	return __atomic_exchange_n(&changing, pid, __ATOMIC_ACQ_REL) != pid;
+}
+
+static void end_change(void)
+{
+	__atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+}
+
 /* Returns 0 if the agent may start: for the first time, or again after a detach, or again after
  * begin() has failed. */
 static int claim(void)
@@ -269,11 +286,13 @@ static int give_answer(int result, int *answer)
 	return result;
 }
 
-__attribute__((visibility("default")))
-int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer)
+static int attach(const char *session, const char *agent)
 {
-	int err = protocol == PB_PROTOCOL ? claim() : -EPROTO;
+	int err;
 
+	if (!begin_change())
+		return -EBUSY;
+	err = claim();
 	if (!err) {
 		err = begin(session, agent);
 		if (err) {
@@ -282,22 +301,27 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol, i
 			left = true;
 		}
 	}
-	return give_answer(err, answer);
+	end_change();
+	return err;
+}
+
+__attribute__((visibility("default")))
+int patchbay_attach(const char *session, const char *agent, uint32_t protocol, int *answer)
+{
+	return give_answer(protocol == PB_PROTOCOL ? attach(session, agent) : -EPROTO, answer);
 }
 
 __attribute__((visibility("default")))
 int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer)
 {
-	static uint32_t leaving;	/* the process in which another thread does the same */
-	uint32_t pid = (uint32_t)pb_sys(SYS_getpid);
 	int err = 0;
 
 	if (protocol != PB_PROTOCOL)
 		return give_answer(-EPROTO, answer);
-	if (__atomic_exchange_n(&leaving, pid, __ATOMIC_ACQ_REL) == pid)
+	if (!begin_change())
 		return give_answer(-EBUSY, answer);
 	if (is_inherited() && pb_ring_map.ring && !pb_detach_inherited())
 		err = -EBUSY;
-	__atomic_store_n(&leaving, 0, __ATOMIC_RELEASE);
+	end_change();
 	return give_answer(err, answer);
 }
