@@ -165,11 +165,15 @@ static int add_modules(const struct pb_start *s)
 static void begin_tracing(const struct pb_start *s)
 {
 	bool progs = session.flags & PB_WELCOME_PROGS && start_progs();
+	int err = 0;
 
 	pb_tracer_returns();
 	apply_writes(s->live);
 	if (progs)
-		pb_ftrace_update(s->live);
+		err = pb_ftrace_update(s->live);
+	if (err)
+		pb_session_progs_error(&session, err, err == -EAGAIN && pb_stop_why ? pb_stop_why :
+				       pb_text_why(err));
 	for (uint32_t i = 0; i < pb_nr_modules; i++)
 		pb_session_refused(&session, &pb_modules[i]);
 	pb_session_ready(&session, pb_now_ns() - s->begun);

@@ -333,22 +333,27 @@ void pb_loader_attached(void)
 }
 
 /* Patches new modules: writes nops in place of the calls of mcount and __fentry__, replaces
- * functions, and patches the sites that the tracer selects. */
-static void patch_arrivals(uint32_t nr, struct pb_module *const *list)
+ * functions, and patches the sites that the tracer selects. errors[i] gets 0 or the error of
+ * list[i]. A module with an error runs untraced, or some of its functions do. */
+static void patch_arrivals(uint32_t nr, struct pb_module *const *list, int *errors)
 {
+	int err, before;
+
 	pb_text_begin();
 	for (uint32_t i = 0; i < nr; i++)
 		pb_text_change_nops(list[i], true);
-	pb_text_commit(false);
+	before = pb_text_commit(false);
 	pb_text_begin();
 	for (uint32_t i = 0; i < nr; i++)
 		pb_hook_module(list[i]);
-	pb_text_commit(false);
+	err = pb_text_commit(false);
+	before = before ? before : err;
 	/* the threads needn't be stopped: no thread runs the text of the new modules yet, and the
 	 * text of other modules isn't written */
 	for (uint32_t i = 0; i < nr; i++) {
 		pb_prog_module(list[i]);
-		pb_ftrace_update_module(list[i], false);
+		err = pb_ftrace_update_module(list[i], false);
+		errors[i] = before ? before : err;
 	}
 }
 
@@ -395,10 +400,26 @@ static void count_missed(const struct talk *t)
 				   __ATOMIC_RELAXED);
 }
 
+/* Reports that a new module isn't traced as it should be, and which of its functions aren't. */
+static int report_arrival(struct talk *t, const struct pb_module *m, int error)
+{
+	static char why[160];
+	size_t at = 0;
+	int err = 0;
+
+	pb_put_str(why, sizeof(why), &at, "not traced completely: ");
+	pb_put_str(why, sizeof(why), &at, pb_text_why(error));
+	if (error && m->first_site)
+		err = pb_session_error(&t->s, error,
+				       ((const struct link_map *)m->link_map)->l_name, why);
+	return err ? err : pb_session_refused(&t->s, m);
+}
+
 /* Adds new modules. Returns whether there may be more. */
 static bool arrivals(struct talk *t)
 {
 	struct pb_module *list[AT_ONCE], *m;
+	int errors[AT_ONCE];
 	uint64_t text_ns = pb_text_ns;
 	uint32_t nr = 0;
 
@@ -422,9 +443,9 @@ static bool arrivals(struct talk *t)
 		}
 	}
 	if (nr)
-		patch_arrivals(nr, list);
+		patch_arrivals(nr, list, errors);
 	for (uint32_t i = 0; i < nr && !t->failed; i++)
-		t->failed = pb_session_refused(&t->s, list[i]);
+		t->failed = report_arrival(t, list[i], errors[i]);
 	if (nr && !t->failed)
 		t->failed = pb_session_arrived(&t->s, list, nr, pb_text_ns - text_ns);
 	return nr == AT_ONCE;
