@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Detaches in steps. A step that fails is repeated until it succeeds:
+ * Detaches in steps. A step that fails because the threads couldn't be stopped is repeated until it
+ * succeeds. After another error, it is repeated for about 40 seconds. Then the detach gives up, and
+ * reports the reason. Text that couldn't be restored leads to idle stubs. The stubs and the ring
+ * stay mapped. The steps:
  *
  *   1  remove the tracers: the text of traced functions has the bytes of the file
  *      again, and no thread enters the functions' stubs any more
@@ -17,6 +20,7 @@
  * replacement of fork. So no thread is stopped: the child restores its text (steps 1, 3 and 4),
  * gives the handlers back, and unmaps the ring.
  */
+#include <asm/errno.h>
 #include "engine/detach.h"
 #include "arch/arch.h"
 #include "base/sys.h"
@@ -37,6 +41,7 @@
 #define SLICE_NS	20000000ull
 #define RUN_OUT_STOPS	16		/* after so many stops (about 40 seconds), steps 2 and 5 no
 					 * longer wait for threads that are still in our code */
+#define MOST_FAILURES	16		/* of a step (about 40 seconds) */
 
 static bool may_wait;		/* whether to keep waiting for threads to leave our code */
 static bool finished;
@@ -158,6 +163,42 @@ static int undo_nops(bool live)
 	return err;
 }
 
+/* Returns 0 or the error that makes the detach give up. */
+static int repeat(int (*step)(bool live))
+{
+	uint64_t ns = FIRST_PAUSE_NS;
+	int err, failures = 0;
+
+	for (;;) {
+		pb_stop_why = NULL;
+		err = step(true);
+		if (!err || (err != -EAGAIN && err != -EINPROGRESS && ++failures > MOST_FAILURES))
+			return err;
+		/* EINPROGRESS: a piece of the text was restored, because memory is short */
+		if (err != -EINPROGRESS)
+			ns = pause_for(ns);
+	}
+}
+
+/* For a process that has one thread. */
+static bool do_once(int (*step)(bool live))
+{
+	int err;
+
+	do
+		err = step(false);
+	while (err == -EINPROGRESS);
+	return !err;
+}
+
+static void give_up(struct pb_session *s, int err)
+{
+	__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);
+	if (s)
+		pb_session_error(s, err, "the detach is incomplete",
+				 pb_stop_why ? pb_stop_why : pb_text_why(err));
+}
+
 static void leave_memory(void)
 {
 	pb_session_leave_ring();
@@ -170,19 +211,19 @@ bool pb_detach(struct pb_session *s)
 		stop_tracing, run_out_of_our_code, undo_replacements, undo_nops,
 		run_out_of_replacements,
 	};
+	int err = 0;
 
+	pb_text_only_restores = true;
 	/* no load may fault any more, because step 2 removes the handlers that such loads need */
 	pb_reads_off();
 	__atomic_store_n(&pb_detached, true, __ATOMIC_RELEASE);
 	if (!s)
 		__atomic_store_n(&pb_ring_map.mode, PB_RING_DISCARD, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < pb_array_size(steps); i++) {
-		uint64_t ns = FIRST_PAUSE_NS;
-
-		while (steps[i](true))
-			ns = pause_for(ns);
-	}
+	for (size_t i = 0; i < pb_array_size(steps) && !err; i++)
+		err = repeat(steps[i]);
 	pb_creds_end();
+	if (err)
+		give_up(s, err);
 	if (left)
 		leave_memory();
 	if (s)
@@ -203,8 +244,9 @@ static void look_at_text(void)
 bool pb_detach_child(void)
 {
 	pb_detached = true;
+	pb_text_only_restores = true;
 	look_at_text();
-	if (stop_tracing(false) || undo_replacements(false) || undo_nops(false))
+	if (!do_once(stop_tracing) || !do_once(undo_replacements) || !do_once(undo_nops))
 		return false;
 	pb_sigaction_undo();
 	leave_memory();

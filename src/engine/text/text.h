@@ -139,6 +139,11 @@ static inline bool pb_text_settled(const struct pb_site *s, bool on)
  * overwritten, are left alone. */
 void pb_text_change_nops(struct pb_module *m, bool on);
 int pb_text_commit(bool live);
+/* Set during a detach, whose batches only restore text: pb_text_change() does nothing for a site
+ * that is to be patched, and stubs don't become executable. If memory is short, pb_text_commit()
+ * writes the changes for which there was room, and returns -EINPROGRESS. The batch must then be
+ * repeated for the rest. */
+extern bool pb_text_only_restores;
 /* Returns why text couldn't be changed, for users. err: the result of pb_text_commit(), but not
  * -EAGAIN (see pb_stop_why). */
 const char *pb_text_why(int err);

@@ -53,6 +53,11 @@
  * written are taken back. The last part is taken back first, so that the rule also holds during the
  * undo. If the threads can't be stopped for the undo either, some places keep their new state.
  * pb_text_look() finds out from the text which places these are.
+ *
+ * Memory. If memory for all patches of a batch is missing, the batch fails. A detach must not fail
+ * for this reason. Its batches only restore text (pb_text_only_restores), so they may be written in
+ * pieces. A place that has no room in a piece keeps those flags (PB_HAS_*) that stand for its
+ * jumps, so everything that its jumps lead to stays, too.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>
@@ -81,13 +86,16 @@ uint64_t pb_text_ns;
 enum { SLOTS_ON, SHARED_OFF, WINDOWS, SHARED_ON, SLOTS_OFF, NR_PARTS };
 
 #define SMALL_PART	4096	/* a part keeps memory for this many patches between batches */
+#define SPARE		64	/* a part has this room if no memory can be mapped */
 
 static struct part {
 	struct pb_patch *p;
 	size_t nr, max;
 	size_t done;		/* how many patches may have been written */
 } batch[NR_PARTS];
+static struct pb_patch spare[NR_PARTS][SPARE];
 static int batch_error;
+bool pb_text_only_restores;
 
 void pb_text_begin(void)
 {
@@ -115,23 +123,31 @@ static void give_memory(struct part *part, uint64_t at, size_t max)
 static bool grow(struct part *part)
 {
 	struct part old = *part;
-	size_t max = old.max ? 2 * old.max : SMALL_PART, size = max * sizeof(*part->p);
+	bool mapped = old.max > SPARE;
+	size_t max = mapped ? 2 * old.max : SMALL_PART, size = max * sizeof(*part->p);
 	long p;
 
 	take_memory(part);
-	p = old.max ? pb_pages_remap((uint64_t)old.p, old.max * sizeof(*old.p), size) :
-		      pb_pages_map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				   -1, 0);
-	if (pb_sys_failed(p)) {
+	p = mapped ? pb_pages_remap((uint64_t)old.p, old.max * sizeof(*old.p), size) :
+		     pb_pages_map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+				  0);
+	if (!pb_sys_failed(p)) {
+		if (!mapped)
+			memcpy((void *)p, spare[part - batch], old.max * sizeof(*old.p));
+		give_memory(part, (uint64_t)p, max);
+		return true;
+	}
+	if (old.max) {
 		give_memory(part, (uint64_t)old.p, old.max);
 		batch_error = (int)p;
-		return false;
+	} else {
+		give_memory(part, (uint64_t)spare[part - batch], SPARE);
 	}
-	give_memory(part, (uint64_t)p, max);
-	return true;
+	return !old.max;
 }
 
-/* Frees the memory of large parts. */
+/* Frees the memory of a large part, up to SMALL_PART patches. A detach may need this rest when no
+ * memory can be mapped. */
 static void shrink(struct part *part)
 {
 	struct part old = *part;
@@ -140,31 +156,33 @@ static void shrink(struct part *part)
 	if (old.max <= SMALL_PART)
 		return;
 	take_memory(part);
-	pb_pages_unmap((uint64_t)old.p, old.max * sizeof(*old.p));
+	pb_pages_cut((uint64_t)(old.p + SMALL_PART), (uint64_t)(old.p + old.max));
+	give_memory(part, (uint64_t)old.p, SMALL_PART);
 }
 
-static void add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, uint8_t len)
+/* False: there is no room. */
+static bool add_patch(struct part *part, uint64_t addr, const uint8_t *bytes, uint8_t len)
 {
 	struct pb_patch *p;
 
 	if (part->nr == part->max && !grow(part))
-		return;
+		return false;
 	p = &part->p[part->nr++];
 	p->addr = addr;
 	p->len = len;
 	p->slot = false;
 	memcpy(p->bytes, bytes, len);
+	return true;
 }
 
 /* Adds the patch of a slot in padding, and marks it as a slot. If a thread is stopped at the slot's
  * jump when this jump is taken out, the thread goes on in the stub. */
-static void add_slot(struct part *part, uint64_t slot, const uint8_t *to)
+static bool add_slot(struct part *part, uint64_t slot, const uint8_t *to)
 {
-	size_t nr = part->nr;
-
-	add_patch(part, slot, to, PB_JUMP_LEN);
-	if (part->nr > nr)
-		part->p[nr].slot = true;
+	if (!add_patch(part, slot, to, PB_JUMP_LEN))
+		return false;
+	part->p[part->nr - 1].slot = true;
+	return true;
 }
 
 static void refuse(struct pb_site *s, enum pb_refused why)
@@ -249,13 +267,12 @@ static int slot_on(struct pb_module *m, const struct pb_place *p, uint64_t stub,
 	return 0;
 }
 
-static void slot_off(struct pb_module *m, const struct pb_place *p)
+static bool slot_off(struct pb_module *m, const struct pb_place *p)
 {
 	if (pb_place_in_code(p))
-		add_patch(&batch[SLOTS_OFF], m->bias + pb_place_second(p),
-			  pb_recipe_rest(p->second), PB_CODE_SLOT_LEN);
-	else
-		add_slot(&batch[SLOTS_OFF], m->bias + pb_place_slot(p), pb_recipe_slot(p->recipe));
+		return add_patch(&batch[SLOTS_OFF], m->bias + pb_place_second(p),
+				 pb_recipe_rest(p->second), PB_CODE_SLOT_LEN);
+	return add_slot(&batch[SLOTS_OFF], m->bias + pb_place_slot(p), pb_recipe_slot(p->recipe));
 }
 
 /* Adds one patch with two shared jumps: the first jump's one byte, then the second jump. */
@@ -307,7 +324,7 @@ int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, ui
 	return err;
 }
 
-static void window_off(struct pb_module *m, const struct pb_place *p)
+static bool window_off(struct pb_module *m, const struct pb_place *p)
 {
 	bool first = p->shares && !pb_place_with_second(p);
 	uint8_t bytes[PB_JUMP_SHARED + PB_JUMP_LEN];
@@ -315,17 +332,16 @@ static void window_off(struct pb_module *m, const struct pb_place *p)
 	memcpy(bytes, pb_recipe_rest(p->recipe), pb_place_jump_len(p));
 	if (pb_place_with_second(p))
 		memcpy(bytes + PB_JUMP_SHARED, pb_recipe_rest(p->second), PB_JUMP_LEN);
-	add_patch(&batch[first ? SHARED_OFF : WINDOWS], m->bias + p->window, bytes,
-		  (uint8_t)pb_place_patch_len(p));
+	return add_patch(&batch[first ? SHARED_OFF : WINDOWS], m->bias + p->window, bytes,
+			 (uint8_t)pb_place_patch_len(p));
 }
 
 void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has)
 {
-	if (*has & PB_HAS_WINDOW)
-		window_off(m, p);
-	if (*has & PB_HAS_SLOT)
-		slot_off(m, p);
-	*has = 0;
+	if (*has & PB_HAS_WINDOW && window_off(m, p))
+		*has &= ~PB_HAS_WINDOW;
+	if (*has == PB_HAS_SLOT && slot_off(m, p))
+		*has = 0;
 }
 
 static unsigned has_of(const struct pb_site *s)
@@ -383,7 +399,7 @@ static void change_off(struct pb_module *m, struct pb_site *s)
 
 void pb_text_change(struct pb_module *m, struct pb_site *s, bool on)
 {
-	if (s->flags & FTRACE_FL_REFUSED)
+	if (s->flags & FTRACE_FL_REFUSED || (on && pb_text_only_restores))
 		return;
 	if (on)
 		change_on(m, s);
@@ -514,8 +530,12 @@ static void take_back(bool live)
 int pb_text_commit(bool live)
 {
 	uint64_t t0 = pb_now_ns();
+	bool piece = pb_text_only_restores && batch_error == -ENOMEM;
+	int err = piece ? 0 : batch_error;
+
 	/* stubs become executable before any jump leads to them */
-	int err = batch_error ? batch_error : pb_stubs_seal();
+	if (!err && !pb_text_only_restores)
+		err = pb_stubs_seal();
 
 	/* all old bytes are saved before the first byte is written */
 	for (int i = 0; i < NR_PARTS; i++) {
@@ -536,5 +556,5 @@ int pb_text_commit(bool live)
 	pb_text_ns += pb_now_ns() - t0;
 	if (pb_ring_map.ring && pb_stop_longest_ns > pb_ring_map.ring->max_stop_ns)
 		pb_ring_map.ring->max_stop_ns = pb_stop_longest_ns;
-	return err;
+	return piece && !err ? -EINPROGRESS : err;
 }

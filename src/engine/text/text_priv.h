@@ -63,7 +63,7 @@ bool pb_slot_owner(const struct pb_module *m, uint64_t pc, struct pb_place *p);
 int pb_batch_on(struct pb_module *m, const struct pb_place *p, uint64_t stub, uint64_t body,
 		unsigned *has);
 /* Adds to the batch a change that restores the program's bytes of a place. Clears *has, which is
- * PB_HAS_* of the place. */
+ * PB_HAS_* of the place. If memory is short, the flags of the jumps that stay remain set. */
 void pb_batch_off(struct pb_module *m, const struct pb_place *p, unsigned *has);
 
 /* --- text_places.c --- */
