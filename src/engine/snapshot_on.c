@@ -26,10 +26,16 @@
 
 #define MOST_TIMES 6		/* how many different times the words may have */
 
+/* A word as it was written, for reads. */
+struct word {
+	struct word *next;
+	char text[];
+};
+
 static struct trigger {
 	struct ftrace_ops ops;
 	uint64_t ns, ticks;	/* 0: a call asks when the call begins */
-	const char *words;	/* as they were written, for reads */
+	struct word *first, *last;
 	bool used, registered;
 } triggers[MOST_TIMES];
 static uint64_t ticks_per_ms;
@@ -92,9 +98,12 @@ static void on_end(uint32_t id, uint64_t ticks)
 
 static void read_on(struct pb_seq *s)
 {
-	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++)
-		if (t->used)
-			pb_seq_puts(s, t->words);
+	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++) {
+		for (const struct word *w = t->used ? t->first : NULL; w; w = w->next) {
+			pb_seq_puts(s, w->text);
+			pb_seq_puts(s, "\n");
+		}
+	}
 }
 
 /* Returns the trigger with this time, or an unused trigger; NULL: all triggers have other times. */
@@ -111,18 +120,23 @@ static struct trigger *trigger_of(uint64_t ns)
 	return unused;
 }
 
-/* Returns a text with `words` and one more word; NULL: there is no memory. */
-static const char *add_text(const char *words, const char *word)
+static struct word *copy_word(const char *word)
 {
-	size_t at = 0, size = strlen(words) + strlen(word) + 2;
-	char *text = pb_arena_alloc(size);
+	size_t n = strlen(word) + 1;
+	struct word *w = pb_arena_alloc(sizeof(*w) + n);
 
-	if (!text)
-		return NULL;
-	pb_put_str(text, size, &at, words);
-	pb_put_str(text, size, &at, word);
-	pb_put_str(text, size, &at, "\n");
-	return text;
+	if (w)
+		memcpy(w->text, word, n);
+	return w;
+}
+
+static void add_text(struct trigger *t, struct word *w)
+{
+	if (t->used)
+		t->last->next = w;
+	else
+		t->first = w;
+	t->last = w;
 }
 
 /* Splits "FUNC>TIME" at the '>'. */
@@ -143,10 +157,10 @@ static int split(char *word, uint64_t *ns)
 
 static int add_word(char *word, void *live)
 {
-	const char *text = pb_arena_copy(word, strlen(word));
+	struct word *w = copy_word(word);
 	struct trigger *t;
 	uint64_t ns;
-	int err = text ? split(word, &ns) : -ENOMEM;
+	int err = w ? split(word, &ns) : -ENOMEM;
 
 	if (err)
 		return err;
@@ -167,10 +181,7 @@ static int add_word(char *word, void *live)
 	err = pb_hash_write(&t->ops.filter, word, t->used, *(bool *)live);
 	if (err)
 		return err;
-	text = add_text(t->used ? t->words : "", text);
-	if (!text)
-		return -ENOMEM;
-	t->words = text;
+	add_text(t, w);
 	t->ns = ns;
 	t->ticks = pb_clock_ticks_of(ns, ticks_per_ms);
 	t->used = true;
@@ -260,7 +271,10 @@ static int write_on(char *text, bool append, bool live)
 		return 0;
 	for (unsigned i = 0; i < MOST_TIMES; i++) {
 		pb_hash_restore(&triggers[i].ops.filter, before[i].ops.filter);
-		triggers[i].words = before[i].words;
+		triggers[i].first = before[i].first;
+		triggers[i].last = before[i].last;
+		if (before[i].last)
+			before[i].last->next = NULL;
 		triggers[i].ns = before[i].ns;
 		triggers[i].ticks = before[i].ticks;
 		triggers[i].used = before[i].used;

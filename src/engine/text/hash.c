@@ -10,7 +10,6 @@
 
 struct pb_pattern {
 	struct pb_pattern *next;
-	const char *text;	/* the pattern as it was written */
 	const char *function;	/* a glob for the function's name */
 	const char *module;	/* a glob for the module's name, or NULL */
 	bool remove, exact;
@@ -87,15 +86,13 @@ static bool is_glob(const char *s)
 static struct pb_pattern *parse(const char *text)
 {
 	size_t n = strlen(text);
-	struct pb_pattern *p = pb_arena_alloc(sizeof(*p) + 2 * n + 2);
-	char *copy, *function, *module;
+	struct pb_pattern *p = pb_arena_alloc(sizeof(*p) + n + 1);
+	char *function, *module;
 
 	if (!p)
 		return NULL;
-	*p = (struct pb_pattern){ .text = (char *)(p + 1) };
-	memcpy(p + 1, text, n + 1);
-	function = copy = (char *)(p + 1) + n + 1;
-	memcpy(copy, text, n + 1);
+	*p = (struct pb_pattern){ .remove = false };
+	function = memcpy(p + 1, text, n + 1);
 	if (*function == '!') {
 		p->remove = true;
 		function++;
