@@ -169,8 +169,9 @@ struct pb_ring {
 	/* written by the engines */
 	_Alignas(64) uint32_t next_serial;	/* a thread's serial is 1 + the result of a
 						 * fetch_add */
-	uint32_t next_chunk;			/* overwrite mode: the next chunk to take over,
-						 * round robin */
+	uint32_t next_chunk;			/* overwrite mode: the index of the next chunk to
+						 * take over, round robin; if it isn't below
+						 * pb_ring_usable(), chunk 0 is next */
 	uint32_t threads_lost;			/* count of threads that found no free
 						 * pb_ring_thread */
 	uint32_t processes;			/* count of images that started and of children that

@@ -203,9 +203,10 @@ static int copy_round(struct writer *w)
 {
 	const struct pb_snapshot *s = w->s;
 	uint32_t nr = s->geometry.nr_chunks,
-		 first = __atomic_load_n(&s->ring->next_chunk, __ATOMIC_RELAXED) % nr;
+		 first = __atomic_load_n(&s->ring->next_chunk, __ATOMIC_RELAXED);
 	int ret = 0;
 
+	first = first < nr ? first : 0;
 	for (uint32_t n = 0; n < nr && !ret; n++) {
 		uint32_t i = n < nr - first ? first + n : n - (nr - first);
 

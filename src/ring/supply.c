@@ -102,12 +102,31 @@ static struct pb_chunk *find_free(struct pb_owner o, uint32_t nr)
 	return NULL;
 }
 
+/* For overwrite mode: moves the ring's position on, and returns the index of the chunk there. After
+ * the last usable chunk comes chunk 0. The position is an index, not a count that is reduced modulo
+ * the number of usable chunks. So when this number changes, the position stays where it is. The
+ * cmpxchg fails only if another thread has moved the position.
+ *
+ * Some processes map fewer chunks than others. The position isn't limited by what this process
+ * maps, because that would take all processes back to chunk 0. */
+static uint32_t next_index(uint32_t nr)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	uint32_t all = pb_ring_usable(ring, ring->nr_chunks), i;
+	uint32_t next = __atomic_load_n(&ring->next_chunk, __ATOMIC_RELAXED);
+
+	do
+		i = next < all ? next : 0;
+	while (!__atomic_compare_exchange_n(&ring->next_chunk, &next, i + 1, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return i % nr;
+}
+
 /* For overwrite mode: takes the next FULL chunk, round robin. Usually it is the oldest. */
 static struct pb_chunk *take_over(struct pb_owner o, uint32_t nr)
 {
 	for (uint32_t tries = 0; tries <= nr && pb_writer_is(o); tries++) {
-		uint32_t i = __atomic_fetch_add(&pb_ring_map.ring->next_chunk, 1, __ATOMIC_RELAXED);
-		struct pb_chunk *c = take_chunk(o, i % nr, PB_CHUNK_FULL);
+		struct pb_chunk *c = take_chunk(o, next_index(nr), PB_CHUNK_FULL);
 
 		if (!c)
 			continue;

@@ -540,6 +540,38 @@ static void all_of_a_large_buffer_is_used(void **state)
 	munmap(map, size + PB_CHUNK_SIZE);
 }
 
+/* Takes a chunk, which becomes FULL with this number. Returns its former number. */
+static uint64_t take_next(uint64_t number)
+{
+	struct pb_chunk *c = pb_supply_take(pb_writer_owner(&w));
+	uint64_t before = c->seq;
+
+	c->seq = number;
+	c->state = PB_CHUNK_FULL;
+	return before;
+}
+
+/* In overwrite mode, a change of the number of usable chunks doesn't move the position. */
+static void the_oldest_chunk_is_taken_over(void **state)
+{
+	struct pb_ring *r = (struct pb_ring *)ring;
+	uint64_t n = 0;
+
+	begin(false);
+	pb_ring_map.mode = PB_RING_OVERWRITE;
+	r->nr_chunks = CHUNKS;
+	r->usable = 1ull << 32 | 16;		/* one thread has begun, and counts already */
+	while (n < 100 * 16 + 5)
+		take_next(++n);
+	r->usable++;
+	assert_int_equal(take_next(++n), 0);		/* the new chunk is free */
+	assert_int_equal(take_next(++n), 100 * 16 + 5 - 15);
+	r->usable--;
+	assert_int_equal(take_next(++n), 100 * 16 + 5 - 14);
+	r->next_chunk = 16;
+	assert_int_equal(take_next(++n), 100 * 16 + 1);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -556,9 +588,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_chunk_is_left_only_once),
 		cmocka_unit_test(unseen_handlers_write_records),
 		cmocka_unit_test(a_handler_interrupts_the_close),
-		cmocka_unit_test(many_uses_are_counted),
 		cmocka_unit_test(all_of_a_large_buffer_is_used),
-		cmocka_unit_test(a_child_goes_on),
+		cmocka_unit_test(the_oldest_chunk_is_taken_over),
+		cmocka_unit_test(many_uses_are_counted), cmocka_unit_test(a_child_goes_on),
 		cmocka_unit_test(a_child_with_its_parents_chunk_goes_on),
 	};
 
