@@ -31,7 +31,8 @@
  * thread may take the chunk over: OPEN -> TAKEN (take_over() in ring/change.c).
  *
  * In overwrite mode, an engine takes over FULL chunks (FULL -> TAKEN). In this mode the recorder
- * also makes a dead thread's chunk FULL (READING -> FULL), unless the chunk is empty.
+ * also makes a dead thread's chunk FULL (READING -> FULL), unless the chunk is empty. It frees old
+ * FULL chunks that no engine may take over, because their index is too high (FULL -> READING).
  *
  * - The change to FULL is a release, which publishes the data. The recorder finds the end of the
  *   data itself: the last word that isn't zero.
@@ -183,7 +184,7 @@ struct pb_ring {
 	/* counts of calls of threads that have no pb_ring_thread, or no state in their process */
 	uint64_t calls_lost, calls_no_return;
 	uint64_t chunks_overwritten;	/* overwrite mode: count of FULL chunks that were taken
-					 * over */
+					 * over, by engines or to free their memory */
 	/* for a recorder that doesn't answer in time */
 	uint64_t silent;	/* 1 + the heartbeat at which an engine gave up; until the heartbeat
 				 * changes, no engine waits for an answer */

@@ -88,7 +88,8 @@ void pb_drain_release(struct pb_drain *d, uint32_t i, uint32_t next_state);
 /* Gives memory to some of the chunks that engines will use next. Returns false if enough of these
  * chunks already have memory. */
 bool pb_drain_ahead(struct pb_drain *d);
-/* Gives back the memory of free chunks that are no longer needed. */
+/* Gives back the memory of chunks that are no longer needed: of free chunks, and in overwrite mode
+ * of FULL chunks that no engine would take over. */
 void pb_drain_trim(struct pb_drain *d);
 /* The heartbeat thread calls the next two functions. pb_drain_own() makes the calling thread the
  * ring's owner (`owner` in abi/ring.h), until pb_drain_disown(). If the owner dies, the kernel

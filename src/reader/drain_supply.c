@@ -109,15 +109,54 @@ static uint32_t next_data(struct pb_drain *d, uint32_t i)
 	return at < 0 ? d->high : (uint32_t)(((uint64_t)at - start) / PB_CHUNK_SIZE);
 }
 
+#define NOT_KNOWN	UINT64_MAX
+
+/* Returns 1 + the start of the oldest FULL chunk among those that engines may take over, or 0 if
+ * they have no FULL chunk. */
+static uint64_t after_oldest(struct pb_drain *d)
+{
+	uint32_t nr = d->most_usable < d->high ? d->most_usable : d->high;
+	uint64_t oldest = UINT64_MAX;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct pb_chunk *c = pb_drain_chunk(d, i);
+
+		if (pb_drain_is_taken(d, i) && pb_drain_state(c) == PB_CHUNK_FULL &&
+		    c->start < oldest)
+			oldest = c->start;
+	}
+	return oldest + 1;
+}
+
+/* Takes the chunk i, whose index is too high for engines, if it isn't needed. In overwrite mode
+ * there may be FULL chunks. No engine would ever take them over. They are taken when they began
+ * before `limit`: they then are as old as the oldest chunks that engines take over. */
+static bool take_unneeded(struct pb_drain *d, uint32_t i, uint64_t *limit)
+{
+	struct pb_chunk *c = pb_drain_chunk(d, i);
+
+	if (!pb_drain_is_taken(d, i))
+		return pb_drain_take(c, PB_CHUNK_FREE);
+	if (d->geometry.mode != PB_RING_OVERWRITE || pb_drain_state(c) != PB_CHUNK_FULL)
+		return false;
+	if (*limit == NOT_KNOWN)
+		*limit = after_oldest(d);
+	if (c->start >= *limit || !pb_drain_take(c, PB_CHUNK_FULL))
+		return false;
+	__atomic_fetch_add(&d->ring->chunks_overwritten, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&pb_drain_taken(d)[i / 64], ~(1ull << i % 64), __ATOMIC_RELAXED);
+	return true;
+}
+
 void pb_drain_trim(struct pb_drain *d)
 {
 	uint32_t nr = 0, end = d->high, i = d->most_usable;
+	uint64_t limit = NOT_KNOWN;
 
 	for (uint32_t looks = 0; i < end && looks < TRIM_MAX; looks++) {
 		uint32_t next = next_data(d, i);
 
-		if (next == i && !pb_drain_is_taken(d, i) &&
-		    pb_drain_take(pb_drain_chunk(d, i), PB_CHUNK_FREE)) {
+		if (next == i && take_unneeded(d, i, &limit)) {
 			nr++;
 			i++;
 			continue;

@@ -98,8 +98,7 @@ static size_t chunks_read(void)
 	return nr;
 }
 
-/* A reader would stop at a chunk that names no thread, so the recorder doesn't write such a
- * chunk. */
+/* The recorder doesn't write a chunk that names no thread, because a reader would stop there. */
 static void without_a_thread(void **state)
 {
 	fill(0, 1, 8);
@@ -230,6 +229,20 @@ static void newest_remain(void **state)
 	}
 }
 
+/* Drains a chunk of thread 1 with these words, and ends the session. */
+static void drain_words(uint64_t seq, uint32_t depth, const uint64_t *words, uint32_t size)
+{
+	struct pb_chunk *c = chunk(0);
+
+	fill(0, 1, size);
+	c->seq = seq;
+	c->start = 5000;
+	c->depth = depth;
+	memcpy(c + 1, words, size);
+	pb_drain_rest(&drain);
+	pb_drain_fini(&drain);
+}
+
 /* The oldest chunk lists two open calls. The ENTRY of the first call was overwritten, and the ENTRY
  * of the second call follows in the chunk. Both calls end. A third call has no end. */
 static void listed_calls(void **state)
@@ -244,17 +257,10 @@ static void listed_calls(void **state)
 		1ull << PB_SITE_SHIFT | 5300ull << PB_TIME_SHIFT | PB_TAG_EXIT,
 		3ull << PB_SITE_SHIFT | 5400ull << PB_TIME_SHIFT | PB_TAG_ENTRY,
 	};
-	struct pb_chunk *c = chunk(0);
 
 	drain.geometry.mode = PB_RING_OVERWRITE;
-	fill(0, 1, sizeof(words));
-	c->seq = 5;
-	c->start = 5000;
-	c->depth = 2;
-	memcpy(c + 1, words, sizeof(words));
-	pb_drain_rest(&drain);
+	drain_words(5, 2, words, sizeof(words));
 	assert_int_equal(pb_counts_calls(&drain.counts, false), 4);
-	pb_drain_fini(&drain);
 }
 
 static void born(uint64_t start)
@@ -273,18 +279,11 @@ static void listed_in_child(void **state)
 		pb_ext_word(PB_EXT_OPEN, PB_EXT_OPEN_WORDS, 2, 0), 4100,
 		3ull << PB_SITE_SHIFT | 5100ull << PB_LEAF_SHIFT | PB_TAG_LEAF,
 	};
-	struct pb_chunk *c = chunk(0);
 
 	drain.geometry.mode = PB_RING_OVERWRITE;
-	fill(0, 1, sizeof(words));
 	born(4000);
-	c->seq = 5;
-	c->start = 5000;
-	c->depth = 2;
-	memcpy(c + 1, words, sizeof(words));
-	pb_drain_rest(&drain);
+	drain_words(5, 2, words, sizeof(words));
 	assert_int_equal(pb_counts_calls(&drain.counts, false), 2);
-	pb_drain_fini(&drain);
 }
 
 /* A handler interrupted the process's first call before the call's ENTRY was written. A
@@ -299,16 +298,10 @@ static void listed_first(void **state)
 		1ull << PB_SITE_SHIFT | 4800ull << PB_TIME_SHIFT | PB_TAG_ENTRY,
 		1ull << PB_SITE_SHIFT | 5300ull << PB_TIME_SHIFT | PB_TAG_EXIT,
 	};
-	struct pb_chunk *c = chunk(0);
 
-	fill(0, 1, sizeof(words));
 	born(4700);
-	c->start = 5000;
-	c->depth = 1;
-	memcpy(c + 1, words, sizeof(words));
-	pb_drain_rest(&drain);
+	drain_words(0, 1, words, sizeof(words));
 	assert_int_equal(pb_counts_calls(&drain.counts, true), 2);
-	pb_drain_fini(&drain);
 }
 
 /* Idle threads hold chunks. Until the reserve is used up, CHUNKS chunks remain usable besides the
@@ -387,8 +380,29 @@ static void given_back(void **state)
 	pb_drain_fini(&drain);
 }
 
-/* pb_drain_ahead() allocates the memory of the whole buffer before writers need it, and no other
- * memory. */
+/* Overwrite mode: a burst of threads has left FULL chunks in the reserve. They are freed when all
+ * chunks that writers may take over are newer. */
+static void old_chunks_are_given_back(void **state)
+{
+	drain.geometry.mode = PB_RING_OVERWRITE;
+	for (uint32_t start = 500; start <= 5000; start += 4500) {
+		for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
+			fill_at(i, PB_CHUNK_FULL, 1, i, i < CHUNKS ? start + i : 1000, 9500);
+		chunk(CHUNKS + 50)->start = start + 3000;
+		pb_drain_count(&drain);
+		pb_drain_trim(&drain);
+		for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
+			assert_int_equal(pb_drain_is_taken(&drain, i),
+					 start == 500 || i < CHUNKS || i == CHUNKS + 50);
+	}
+	assert_int_equal(drain.ring->chunks_overwritten, RESERVE - 1);
+	assert_int_equal(chunk(CHUNKS + 49)->state, PB_CHUNK_FREE);
+	assert_int_equal(chunk(CHUNKS + 50)->state, PB_CHUNK_FULL);
+	assert_in_range(memory(), 0, (CHUNKS + 1 + 16) * 4096);
+	pb_drain_fini(&drain);
+}
+
+/* pb_drain_ahead() gives memory to the whole buffer before writers need it, and to no more. */
 static void ahead(void **state)
 {
 	drain.geometry.nr_buffer = CHUNKS - 3;
@@ -563,37 +577,23 @@ static void fails_to_start(void **state)
 		threads_left = threads;
 		assert_int_equal(pb_drain_start(&drain), -EAGAIN);
 		threads_left = -1;
-		assert_null(drain.batch);
-		assert_null(drain.lasts);
-		assert_null(drain.heads);
-		assert_null(drain.dead);
-		assert_null(drain.discarded);
+		assert_true(!drain.batch && !drain.lasts && !drain.heads && !drain.dead &&
+			    !drain.discarded);
 		drain.stop = false;
 	}
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(fails_to_start, begin, end),
-		cmocka_unit_test_setup_teardown(without_a_thread, begin, end),
-		cmocka_unit_test_setup_teardown(many_discarded, begin, end),
-		cmocka_unit_test_setup_teardown(used_is_not_believed, begin, end),
-		cmocka_unit_test_setup_teardown(ends_under_fire, begin, end),
-		cmocka_unit_test_setup_teardown(newest_remain, begin, end),
-		cmocka_unit_test_setup_teardown(listed_calls, begin, end),
-		cmocka_unit_test_setup_teardown(listed_in_child, begin, end),
-		cmocka_unit_test_setup_teardown(listed_first, begin, end),
-		cmocka_unit_test_setup_teardown(idle_threads, begin, end),
-		cmocka_unit_test_setup_teardown(stopped_before_open, begin, end),
-		cmocka_unit_test_setup_teardown(given_back, begin, end),
-		cmocka_unit_test_setup_teardown(ahead, begin, end),
-		cmocka_unit_test_setup_teardown(misleading_number, begin, end),
-		cmocka_unit_test_setup_teardown(nothing_known, begin, end),
-		cmocka_unit_test_setup_teardown(no_number, begin, end),
-		cmocka_unit_test_setup_teardown(number_of_another, begin, end),
-		cmocka_unit_test_setup_teardown(taken_chunk, begin, end),
-		cmocka_unit_test_setup_teardown(other_owner, begin, end),
+		TEST(fails_to_start), TEST(without_a_thread), TEST(many_discarded),
+		TEST(used_is_not_believed), TEST(ends_under_fire), TEST(newest_remain),
+		TEST(listed_calls), TEST(listed_in_child), TEST(listed_first), TEST(idle_threads),
+		TEST(stopped_before_open), TEST(given_back), TEST(old_chunks_are_given_back),
+		TEST(ahead), TEST(misleading_number), TEST(nothing_known), TEST(no_number),
+		TEST(number_of_another), TEST(taken_chunk), TEST(other_owner),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
