@@ -74,7 +74,9 @@ struct pb_meta_clock {
 
 /* In this structure and the following ones, `clock` is the time of the event in TSC ticks. */
 struct pb_meta_image {
-	uint32_t image, pid, ppid, pad;
+	uint32_t image, pid, ppid;	/* pid, ppid: as the process itself sees them */
+	uint32_t outer_pid;		/* the process's pid in the recorder's pid namespace; 0: not
+					 * known. Old recorders don't write it */
 	uint64_t clock;
 };
 

@@ -15,7 +15,9 @@
 struct stack {
 	struct pb_view_options common;
 	uint32_t pid;
-	uint32_t shown;		/* the process that is shown if there is no --tid */
+	uint32_t image;		/* number of the process's image */
+	uint32_t shown;		/* the process that is shown if there is no --tid: its pid as it
+				 * sees it itself */
 	char dir[CLI_TEMPORARY];	/* directory with the copy of the open calls; "": not made
 					 * yet */
 };
@@ -69,6 +71,7 @@ static int take(void *input)
 	if (!ret)
 		ret = cli_session_snapshot("stack", c, CLI_SNAPSHOT_OPEN, s->dir, &snapshot);
 	s->shown = pb_control_pid(c);
+	s->image = pb_control_image(c);
 	pb_control_close(c);
 	s->common.dir = s->dir;
 	return ret;
@@ -80,8 +83,13 @@ static int show(void *input, struct pb_view *v)
 
 	/* Show only this process, because a session may have several. Its number is set only now,
 	 * after the numbers of --tid were checked: a number without a record is an error there, but
-	 * this process may have recorded nothing yet. */
+	 * this process may have recorded nothing yet. If the process runs in a container, its
+	 * records have its number there. Another container may have the same number, but not the
+	 * same image. */
 	if (!v->nr_tids) {
+		v->image = pb_data_image(v->data, s->image);
+		if (v->image)
+			s->shown = v->data->images[v->image].pid;
 		v->tids = &s->shown;
 		v->nr_tids = 1;
 	}

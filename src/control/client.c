@@ -18,7 +18,7 @@
 #define FILE_MAX	(256u << 20)
 
 struct pb_control {
-	uint32_t pid, recorder;
+	uint32_t pid, image, recorder;
 	int fd;
 	_Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX];
 };
@@ -103,6 +103,7 @@ static void take_ready(struct pb_control *c)
 	socklen_t len = sizeof(cred);
 
 	c->pid = m->len >= sizeof(*r) ? r->pid : 0;
+	c->image = m->len >= sizeof(*r) ? r->image : 0;
 	getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	c->recorder = (uint32_t)cred.pid;
 }
@@ -110,6 +111,11 @@ static void take_ready(struct pb_control *c)
 uint32_t pb_control_pid(const struct pb_control *c)
 {
 	return c->pid;
+}
+
+uint32_t pb_control_image(const struct pb_control *c)
+{
+	return c->image;
 }
 
 uint32_t pb_control_recorder(const struct pb_control *c)

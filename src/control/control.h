@@ -123,8 +123,10 @@ int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err
 struct pb_msg_ring;
 int pb_control_memory(struct pb_control *c, struct pb_msg_ring *ring, int *ring_fd, int *data_fd,
 		      char *err, size_t errlen);
-/* Return the PID of the process that the connection is for, and the PID of its recorder. */
+/* Return the PID of the process that the connection is for, as the recorder sees it, the number of
+ * the process's image, and the PID of its recorder. */
 uint32_t pb_control_pid(const struct pb_control *c);
+uint32_t pb_control_image(const struct pb_control *c);
 uint32_t pb_control_recorder(const struct pb_control *c);
 void pb_control_close(struct pb_control *c);
 #endif

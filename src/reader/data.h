@@ -52,6 +52,7 @@ struct pb_module_map {
 
 struct pb_image {
 	uint32_t image, pid, ppid;
+	uint32_t outer_pid;		/* as in struct pb_meta_image */
 	uint64_t clock;
 	char *path;
 	size_t first_map, nr_maps;	/* the image's maps in data->maps, sorted by first_site */

@@ -71,6 +71,7 @@ static void load_image(struct loader *l, const char *body, size_t len)
 	image->image = m.image;
 	image->pid = m.pid;
 	image->ppid = m.ppid;
+	image->outer_pid = m.outer_pid;
 	image->clock = m.clock;
 	image->path = text_of(body, len, sizeof(m));
 }

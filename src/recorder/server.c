@@ -79,6 +79,7 @@ static struct record_image *image_new(struct record_server *s, const struct pb_m
 
 	struct pb_meta_image meta = {
 		.image = im->number, .pid = h->pid, .ppid = h->ppid, .clock = h->clock,
+		.outer_pid = (uint32_t)pid,
 	};
 	pb_datadir_meta(s->datadir, PB_META_IMAGE, &meta, sizeof(meta), im->path,
 			strlen(im->path) + 1);

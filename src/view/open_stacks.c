@@ -81,6 +81,21 @@ static void open_stack(const struct pb_view *v, const struct pb_call_stack *s,
 		pb_out_fmt(v->out, "%s  (%u more)\n", style->prefix, s->base);
 }
 
+/* Returns whether the image is one of the stack's process. Two processes have the same pid if they
+ * run in different pid namespaces. The recorder's number tells them apart, if the process is the
+ * one in which the stack's image began. For a forked child of that process, this number isn't
+ * known. */
+static bool is_of_process(const struct pb_data *d, const struct pb_image *image,
+			  const struct pb_call_stack *s)
+{
+	const struct pb_image *own = &d->images[s->image];
+
+	if (image->pid != s->pid)
+		return false;
+	return own->pid != s->pid || !own->outer_pid || !image->outer_pid ||
+	       own->outer_pid == image->outer_pid;
+}
+
 /* Returns whether the stack's process has executed another program since the stack was used. Image
  * numbers grow with each exec. */
 static bool was_replaced(const struct pb_view *v, const struct pb_call_stack *s)
@@ -88,7 +103,7 @@ static bool was_replaced(const struct pb_view *v, const struct pb_call_stack *s)
 	const struct pb_data *d = v->data;
 
 	for (size_t i = d->nr_images; s->image && i-- > s->image + 1;)
-		if (d->images[i].pid == s->pid)
+		if (is_of_process(d, &d->images[i], s))
 			return true;
 	return false;
 }
@@ -100,7 +115,8 @@ static bool print_stacks(const struct pb_view *v, struct pb_stream *stream,
 	bool any = false;
 
 	for (size_t i = 0; (s = pb_stacks_nth(stream->stacks, i)); i++) {
-		if (!any_wanted(v, s) || (style->now && was_replaced(v, s)))
+		if (!any_wanted(v, s) || (v->image && s->image != v->image) ||
+		    (style->now && was_replaced(v, s)))
 			continue;
 		open_stack(v, s, style);
 		any = true;

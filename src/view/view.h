@@ -20,6 +20,8 @@ struct pb_view {
 	const uint32_t *tids;		/* only these threads or processes are shown; nr_tids 0:
 					 * all */
 	size_t nr_tids;
+	size_t image;			/* pb_view_stacks() only: an index in data->images; only
+					 * calls of this image are shown. 0: of all images */
 	uint64_t from, to;		/* range of the clock, inclusive; 0 and UINT64_MAX: all */
 	uint32_t max_depth;		/* 0: no limit */
 	uint64_t min_ns;		/* calls that took less time aren't shown */
