@@ -81,12 +81,14 @@ static bool is_open(uint32_t state)
 	return state == PB_CHUNK_OPEN || state == PB_CHUNK_HELD;
 }
 
-/* True if the chunk `c` of the ring is still open, and has the header's serial and seq. */
+/* True if the chunk `c` of the ring is still open, and wasn't used again since its count of uses
+ * was read. */
 static bool is_same(struct pb_chunk *c, const struct pb_chunk *h)
 {
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return is_open(pb_drain_state(c)) && __atomic_load_n(&c->serial, __ATOMIC_RELAXED) ==
-	       h->serial && __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == h->seq;
+	       h->serial && __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == h->seq &&
+	       __atomic_load_n(&c->uses, __ATOMIC_RELAXED) == h->uses;
 }
 
 /* True if the slot's chunk isn't open any more, and the drain hasn't written it yet. Until the
@@ -157,10 +159,15 @@ static void copy_chunk(struct pb_open_chunks *o, uint32_t chunk)
 	struct pb_chunk *c = pb_drain_chunk(o->drain, chunk);
 	struct pb_open_chunk *s = o->slot_of[chunk] ? &o->slots[o->slot_of[chunk] - 1] : NULL, new;
 	uint64_t words[DATA_WORDS + PB_EXT_LONG_WORDS];
-	uint32_t from, to;
+	uint32_t from, to, uses = __atomic_load_n(&c->uses, __ATOMIC_ACQUIRE);
 
+	/* if the count of uses doesn't change from here on, the header was complete before the
+	 * chunk became open */
+	if (!is_open(pb_drain_state(c)))
+		return;
 	memcpy(&new.head, c, sizeof(new.head));
 	pb_barrier();
+	new.head.uses = uses;
 	if (s && (s->head.serial != new.head.serial || s->head.seq != new.head.seq)) {
 		free_slot(o, chunk);
 		s = NULL;
@@ -217,7 +224,7 @@ static void copy_all(struct pb_open_chunks *o)
 		     bits &= bits - 1) {
 			uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(bits);
 
-			if (i < high && is_open(pb_drain_state(pb_drain_chunk(d, i))))
+			if (i < high)
 				copy_chunk(o, i);
 		}
 	o->rounds++;

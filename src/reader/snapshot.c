@@ -2,7 +2,9 @@
 /*
  * Copies chunks without taking them. A copy is valid if the chunk had the same serial, `seq` and
  * count of uses before and after the copy, and was OPEN, HELD or FULL both times. Until a chunk is
- * used again, its thread only appends records to it, or fills its holes.
+ * used again, its thread only appends records to it, or fills its holes. The count of uses is read
+ * before the state: if another thread takes the chunk over after the state was read, the count
+ * changes.
  *
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
  * last word that isn't zero is searched for, and then the words up to it are copied. So all records
@@ -105,7 +107,8 @@ enum copied { COPIED, NO_RECORDS, CHANGED };
 
 static enum copied copy_chunk(const struct pb_chunk *c, struct copy *to)
 {
-	uint32_t state = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE), listed;
+	uint32_t uses = __atomic_load_n(&c->uses, __ATOMIC_ACQUIRE), listed;
+	uint32_t state = __atomic_load_n(&c->state, __ATOMIC_ACQUIRE);
 
 	if (state == PB_CHUNK_READING)
 		return CHANGED;
@@ -114,6 +117,7 @@ static enum copied copy_chunk(const struct pb_chunk *c, struct copy *to)
 	memcpy(&to->head, c, sizeof(to->head));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	to->head.state = state;
+	to->head.uses = uses;
 	listed = to->head.used;
 	to->head.used = copy_data(c, to->data);
 	if (!is_same(c, &to->head))

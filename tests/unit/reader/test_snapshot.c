@@ -7,10 +7,12 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ucontext.h>
 #include <unistd.h>
 
 #include "../test_dir.h"
@@ -109,6 +111,8 @@ static void no_name(void *arg, uint32_t index, const struct pb_ring_thread *t,
 {
 }
 
+static unsigned too_short;	/* number of FULL chunks that lack records in the last snapshot */
+
 /* Takes a snapshot, and stores the number of records of each chunk that is in it. */
 static uint64_t take(bool newest, uint32_t records[THREADS][CHUNKS])
 {
@@ -130,7 +134,9 @@ static uint64_t take(bool newest, uint32_t records[THREADS][CHUNKS])
 	assert_non_null(f);
 	fseek(f, sizeof(struct pb_data_header), SEEK_SET);
 	memset(records, 0, sizeof(records[0]) * THREADS);
+	too_short = 0;
 	while (fread(&head, sizeof(head), 1, f) == 1) {
+		too_short += head.state == PB_CHUNK_FULL && head.used / 8 < FULL_WORDS;
 		assert_in_range(head.serial, 1, THREADS);
 		assert_true(head.seq < CHUNKS);
 		assert_int_equal(records[head.serial - 1][head.seq], 0);
@@ -216,6 +222,75 @@ static void newest_only(void **state)
 			assert_int_equal(records[t][seq], seq == 3);
 }
 
+/* The header of chunk 0 is on a page that can't be accessed. So each instruction of the snapshot
+ * that accesses the page comes to on_access(), which lets this instruction run alone. */
+static unsigned accesses, take_at;
+static bool watching;
+
+static void protect(int how)
+{
+	mprotect(chunk(0), 4096, how);
+}
+
+/* A thread takes chunk 0 over, and has written one record to it. */
+static void taken_over(void)
+{
+	struct pb_chunk *c = chunk(0);
+
+	c->serial = 2;
+	c->uses++;
+	c->seq = 1;
+	memset(c + 1, 0, PB_CHUNK_SIZE - sizeof(*c));
+	*(uint64_t *)(c + 1) = RECORD;
+	c->state = PB_CHUNK_OPEN;
+}
+
+static void on_access(int sig, siginfo_t *si, void *ctx)
+{
+	greg_t *flags = &((ucontext_t *)ctx)->uc_mcontext.gregs[REG_EFL];
+
+	if (sig == SIGTRAP) {
+		*flags &= ~0x100;
+		if (watching)
+			protect(PROT_NONE);
+		return;
+	}
+	if ((uint64_t)si->si_addr - (uint64_t)chunk(0) >= 4096)
+		abort();
+	protect(PROT_READ | PROT_WRITE);
+	*flags |= 0x100;
+	if (++accesses == take_at)
+		taken_over();
+}
+
+/* A chunk is FULL when the snapshot begins to copy it. Then another thread takes it over. If the
+ * snapshot took the new chunk for a FULL one, it would lack the records that are written later. */
+static void taken_over_meanwhile(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_access, .sa_flags = SA_SIGINFO }, old[2];
+
+	sigaction(SIGSEGV, &sa, &old[0]);
+	sigaction(SIGTRAP, &sa, &old[1]);
+	for (take_at = 1; take_at < 40; take_at++) {
+		if (take_at > 1)
+			assert_int_equal(begin(state), 0);
+		chunk(0)->uses = 1;
+		go_on(0);
+		accesses = 0;
+		watching = true;
+		protect(PROT_NONE);
+		take(false, records);
+		watching = false;
+		protect(PROT_READ | PROT_WRITE);
+		assert_true(accesses > take_at);
+		assert_int_equal(too_short, 0);
+		if (take_at < 39)
+			assert_int_equal(end(state), 0);
+	}
+	sigaction(SIGSEGV, &old[0], NULL);
+	sigaction(SIGTRAP, &old[1], NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +299,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_records, begin, end),
 		cmocka_unit_test_setup_teardown(two_open, begin, end),
 		cmocka_unit_test_setup_teardown(newest_only, begin, end),
+		cmocka_unit_test_setup_teardown(taken_over_meanwhile, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
