@@ -31,6 +31,7 @@ struct record_server {
 	struct record_conn **conns;
 	unsigned nr_conns;
 	uint64_t nr_accepted;		/* number of connections that were ever added */
+	uint64_t nr_refused;		/* number of agents' connections that found no room */
 	struct record_image **images;
 	uint32_t nr_images;
 	bool ready;			/* the agent of the first image has started */

@@ -133,8 +133,7 @@ static int on_hello(struct record_server *s, struct record_conn *c, const void *
 	if (h->pid != (uint32_t)c->pid)
 		s->ring->nested = true;
 	struct pb_msg_welcome w = {
-		.image = im->number,
-		.flags = o->welcome_flags,
+		.image = im->number, .flags = o->welcome_flags,
 		.nr_writes = h->image ? 0 : o->writes.nr,
 	};
 	return record_conn_send(c, PB_MSG_WELCOME, &w, sizeof(w), o->writes.buf,
@@ -480,7 +479,7 @@ static bool client_fits(struct record_server *s)
 	return oldest;
 }
 
-/* Adds a peer that was accepted. Closes its descriptor if there is no room. */
+/* Adds a peer that was accepted. Without room, closes its descriptor, and counts an agent. */
 static void conn_add(struct record_server *s, const struct record_peer *peer, bool client)
 {
 	struct record_conn *c = calloc(1, sizeof(*c));
@@ -489,6 +488,7 @@ static void conn_add(struct record_server *s, const struct record_peer *peer, bo
 	if (list)
 		s->conns = list;
 	if (!c || !list || s->nr_conns >= RECORD_MAX_CONNS || (client && !client_fits(s))) {
+		s->nr_refused += !client;
 		free(c);
 		close(peer->fd);
 		return;

@@ -160,6 +160,8 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	uint64_t unfit = unfit_note(s, ring);
 
 	note_untraced(s, missed, "program", silent);
+	note_untraced(s, s->nr_refused, "program or library load", "the recorder had no room for "
+		      "the agent's connection, because too many processes were traced at once");
 	note_untraced(s, cramped, "program", "no memory for the agent (the limits of address "
 		      "space and data may be too low: RLIMIT_AS, RLIMIT_DATA)");
 	note_untraced(s, ring->remote_images, "program",
@@ -173,7 +175,8 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 		      "recorder");
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
-	return unfit + missed + cramped + fileless + ring->remote_images + ring->sandboxed_images;
+	return unfit + missed + cramped + fileless + ring->remote_images + ring->sandboxed_images +
+	       s->nr_refused;
 }
 
 /* Reports the errors and losses that engines noted in the ring's header. Returns the number of

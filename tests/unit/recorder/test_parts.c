@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Tests parts of the recorder that need no agent: the ring's memory, the list of modules, and the
- * thread that accepts connections. */
+/* Tests parts of the recorder that need no agent: the ring's memory, the list of modules, the
+ * connections, and texts. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,6 +26,7 @@
 #include "recorder/modules.h"
 #include "recorder/recording.h"
 #include "recorder/ring_memory.h"
+#include "recorder/server.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
 
@@ -133,11 +135,52 @@ static void full_pipe(void **state)
 	ring_free(&r);
 }
 
+/* With --serve, agents stay connected. An agent that finds no room is counted. */
+static void full_server(void **state)
+{
+	struct rlimit files;
+	struct record_options o = { 0 };
+	struct record_session session;
+	struct record_ring r;
+	struct record_server s = { .options = &o, .session = &session, .ring = &r };
+	struct pollfd polled[RECORD_MAX_CONNS + 2];
+	int fds[RECORD_MAX_CONNS + 3], nr = 0;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	if (files.rlim_max < 4096)
+		skip();
+	files.rlim_cur = 4096;
+	setrlimit(RLIMIT_NOFILE, &files);
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	assert_int_equal(record_session_open(&session, true), 0);
+	assert_int_equal(record_ring_create(&r, 4 * PB_CHUNK_SIZE, PB_RING_DISCARD), 0);
+	assert_int_equal(record_listen_start(&s), 0);
+	alarm(600);
+	while (nr < RECORD_MAX_CONNS + 3) {
+		uint64_t known = s.nr_conns + s.nr_refused;
+
+		fds[nr++] = connect_to(session.sock);
+		while (s.nr_conns + s.nr_refused == known) {
+			unsigned n = record_server_poll(&s, polled);
+
+			assert_true(poll(polled, n, -1) > 0);
+			record_server_handle(&s, polled, n);
+		}
+	}
+	assert_int_equal(s.nr_conns, RECORD_MAX_CONNS);
+	assert_int_equal(s.nr_refused, 3);
+	record_server_close(&s);
+	while (nr)
+		close(fds[--nr]);
+	record_session_close(&session);
+	ring_free(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring), cmocka_unit_test(lost), cmocka_unit_test(late_module),
-		cmocka_unit_test(full_pipe),
+		cmocka_unit_test(full_pipe), cmocka_unit_test(full_server),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
