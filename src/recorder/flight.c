@@ -18,10 +18,8 @@
 
 #include "base/base.h"
 #include "base/sys.h"
-#include "reader/data.h"
 #include "reader/datadir_writer.h"
 #include "reader/say.h"
-#include "reader/site_names.h"
 #include "reader/snapshot.h"
 #include "recorder/flight.h"
 #include "recorder/recording.h"
@@ -50,26 +48,6 @@ struct record_flight {
 	char path[PATH_MAX];		/* the last snapshot; "": none */
 };
 
-/* Writes a text about the last call that asked for a snapshot: "parse took 25.120 ms". */
-static void name_call(const struct record_flight *f, char *text, size_t len)
-{
-	uint64_t by = __atomic_load_n(&f->server->ring->map->snapshot_by, __ATOMIC_RELAXED),
-		 us = PB_SNAPSHOT_BY_US(by);
-	char err[PATH_MAX + 200];
-	struct pb_data *d = pb_data_open(f->server->datadir->dir, 0, err, sizeof(err));
-	const char *name = "a call";
-	size_t image = d ? pb_data_image(d, PB_SNAPSHOT_BY_IMAGE(by)) : 0;
-
-	if (d && image)
-		name = pb_symbols_site(d->symbols, image, PB_SNAPSHOT_BY_SITE(by)).name;
-	if (us)
-		snprintf(text, len, "%.200s took %llu.%03llu ms", name,
-			 (unsigned long long)us / 1000, (unsigned long long)us % 1000);
-	else
-		snprintf(text, len, "%.200s was called", name);
-	pb_data_close(d);
-}
-
 /* Finds a name for the next snapshot's directory that doesn't exist yet. */
 static void choose_name(struct record_flight *f, char dir[PATH_MAX])
 {
@@ -91,7 +69,9 @@ static void take(struct record_flight *f, const char *why)
 	if (why)
 		snprintf(text, sizeof(text), "%s", why);
 	else
-		name_call(f, text, sizeof(text));
+		record_snapshot_call(f->server->datadir->dir,
+				     __atomic_load_n(&ring->map->snapshot_by, __ATOMIC_RELAXED),
+				     text, sizeof(text));
 	choose_name(f, dir);
 	f->last = pb_now_ns();
 	f->full = ++f->taken == f->server->options->most_snapshots;

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 
 #include "../test_dir.h"
 #include "abi/messages.h"
+#include "base/base.h"
 #include "reader/datadir_writer.h"
 #include "recorder/listen.h"
 #include "recorder/modules.h"
@@ -29,6 +31,7 @@
 #include "recorder/server.h"
 #include "recorder/session_dir.h"
 #include "recorder/settings.h"
+#include "recorder/snapshot_text.h"
 
 static void ring_free(struct record_ring *r)
 {
@@ -176,11 +179,43 @@ static void full_server(void **state)
 	ring_free(&r);
 }
 
+/* The text that says which call has asked for a snapshot. Only the low 12 bits of its image's
+ * number are known. */
+static void asking_calls(void **state)
+{
+	static const struct { uint64_t us; uint32_t image; const char *text; } cases[] = {
+		{ 25120, 1, "site:7 took 25.120 ms" }, { 0, 1, "site:7 was called" },
+		{ 1, 2, "a call took 0.001 ms" }, { 0, 2 + 4096, "a call was called" },
+		{ 1000, 3 + 4096, "site:7 took 1.000 ms" }, { 1, 4, "a call took 0.001 ms" },
+		{ UINT32_MAX - 1, 1, "site:7 took 4294967.294 ms" },
+		{ UINT32_MAX, 1, "site:7 took more than 71 min" },
+	};
+	static const uint32_t images[] = { 1, 2, 2 + 4096, 3 + 4096 };
+	char path[100], err[5000], text[300];
+	struct pb_datadir w;
+
+	snprintf(path, sizeof(path), "%s/data", dir);
+	assert_int_equal(pb_datadir_open(&w, path, err, sizeof(err)), 0);
+	for (size_t i = 0; i < pb_array_size(images); i++) {
+		struct pb_meta_image m = { .image = images[i] };
+
+		assert_int_equal(pb_datadir_meta(&w, PB_META_IMAGE, &m, sizeof(m), "/x", 3), 0);
+	}
+	for (size_t i = 0; i < pb_array_size(cases); i++) {
+		record_snapshot_call(path, PB_SNAPSHOT_BY(cases[i].us, (uint64_t)cases[i].image, 7),
+				     text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
+	pb_datadir_close(&w);
+	assert_int_equal(pb_datadir_remove(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring), cmocka_unit_test(lost), cmocka_unit_test(late_module),
 		cmocka_unit_test(full_pipe), cmocka_unit_test(full_server),
+		cmocka_unit_test(asking_calls),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
