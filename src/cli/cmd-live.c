@@ -206,11 +206,12 @@ static const struct argp argp = {
 };
 
 /* Gives the space of shown data back to the file system, so that a long session doesn't fill the
- * file system. */
+ * file system. After an error, no more data is shown. */
 static void give_back(struct live *l, struct pb_drain *d)
 {
-	uint64_t done = pb_follow_done(l->follow) & ~(uint64_t)(GIVE_BACK - 1);
+	uint64_t done = l->error ? d->bytes : pb_follow_done(l->follow);
 
+	done &= ~(uint64_t)(GIVE_BACK - 1);
 	if (done <= l->given_back || fallocate(d->datadir->chunks_fd,
 					       FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 					       (off_t)l->given_back,
@@ -314,6 +315,14 @@ static int update_calls(struct live *l, const struct pb_open_chunks *o)
 	return ret ? ret : pb_live_text_round(&l->text, l->follow);
 }
 
+/* Ends the display. The line mustn't be on the table's screen, which is gone after the end. */
+static void fail(struct live *l, const char *text)
+{
+	pb_screen_close(&l->out);
+	l->tables.screen = false;
+	l->error = pb_error(l->command, "%s", text);
+}
+
 static void show_new(struct live *l, const char *dir, const struct pb_open_chunks *o)
 {
 	char err[4600];
@@ -322,14 +331,15 @@ static void show_new(struct live *l, const char *dir, const struct pb_open_chunk
 		return;
 	if (!l->follow) {
 		l->follow = pb_follow_open(dir, l->demangle, DELAY_NS, err, sizeof(err));
-		l->error = l->follow ? 0 : pb_error(l->command, "%s", err);
+		if (!l->follow)
+			fail(l, err);
 	}
 	if (l->error)
 		return;
 	int ret = l->top ? update_top(l, o) : update_calls(l, o);
 
 	if (ret)
-		l->error = pb_error(l->command, "%s", strerror(-ret));
+		fail(l, strerror(-ret));
 }
 
 static bool follow_round(void *arg, const struct pb_open_chunks *o)
@@ -338,11 +348,11 @@ static bool follow_round(void *arg, const struct pb_open_chunks *o)
 
 	cli_give_up_writer();
 	show_new(l, l->record.dir, o);
-	if (l->follow)
+	if (l->follow || l->error)
 		give_back(l, o->drain);
-	/* if the output can't be written any more, for example because the pipe was closed, end the
-	 * recording of the attached process */
-	if (l->out.error && l->record.pid)
+	/* if no more can be shown, or the output can't be written, for example because the pipe was
+	 * closed, end the recording of the attached process */
+	if ((l->out.error || l->error) && l->record.pid)
 		l->record.leave = true;
 	return l->copied;
 }

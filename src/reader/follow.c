@@ -57,11 +57,12 @@ static int load_meta(struct pb_follow *f)
 
 	if (!n)
 		return ret;
-	n->dir_fd = dup(d->dir_fd);
+	n->dir_fd = d->dir_fd;
 	n->chunks_fd = n->open_fd = -1;
 	n->dir = strdup(d->dir);
-	if (n->dir && n->dir_fd >= 0)
+	if (n->dir)
 		ret = pb_data_load_meta(n, err, sizeof(err));
+	n->dir_fd = -1;
 	modules = !ret && n->nr_maps != d->nr_maps;
 	/* an image may have calls before it has modules, or without ever having any */
 	f->modules = modules || (!ret && n->nr_images != d->nr_images);
@@ -95,6 +96,12 @@ static int load_meta(struct pb_follow *f)
 	}
 	pb_data_close(n);
 	return ret;
+}
+
+/* The recorder may be short of descriptors or memory for a moment. */
+static bool may_pass(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
 }
 
 static int update_meta(struct pb_follow *f)
@@ -413,17 +420,20 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	uint64_t size;
 	int ret;
 
-	pb_follow_late_drop(f);
-	f->round++;
 	f->ended = !o;
 	f->modules = false;
-	f->before = f->latest;
 	if (!o && fstat(f->data->chunks_fd, &st))
 		return -errno;
 	/* read `passes` before `bytes`, so that `bytes` includes what these passes have written */
 	f->passes = o ? o->drain->passes : 0;
 	size = o ? o->drain->bytes : (uint64_t)st.st_size;
 	ret = update_meta(f);
+	/* without the names, read no chunks; the next round reads all that is new by then */
+	if (may_pass(ret) && o)
+		return 0;
+	pb_follow_late_drop(f);
+	f->round++;
+	f->before = f->latest;
 	if (!ret)
 		ret = scan_chunks(f, o, size);
 	if (!ret && o)

@@ -297,7 +297,9 @@ static void parse(struct loader *l, const char *buf, size_t size)
 	}
 }
 
-static char *read_file(struct pb_data *d, size_t *size, char *err, size_t errlen)
+/* Returns the file's contents. The caller frees them. Returns NULL and sets *ret to -errno if the
+ * file can't be read. */
+static char *read_file(struct pb_data *d, size_t *size, int *ret, char *err, size_t errlen)
 {
 	int fd = openat(d->dir_fd, "meta", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
@@ -305,14 +307,19 @@ static char *read_file(struct pb_data *d, size_t *size, char *err, size_t errlen
 	char *buf = NULL;
 
 	if (fd < 0) {
+		*ret = -errno;
 		snprintf(err, errlen, "%s: holds no readable meta file (%s); is it a Patchbay data "
 			 "directory?", d->dir, strerror(errno));
 		return NULL;
 	}
-	if (pb_data_check_header(d, "meta", fd, PB_DATA_MAGIC_META, err, errlen) || fstat(fd, &st))
+	*ret = pb_data_check_header(d, "meta", fd, PB_DATA_MAGIC_META, err, errlen);
+	if (!*ret && fstat(fd, &st))
+		*ret = -errno;
+	if (*ret)
 		goto out;
 	*size = st.st_size > META_MAX ? META_MAX : (size_t)st.st_size;
 	buf = malloc(*size + 1);
+	*ret = buf ? 0 : -ENOMEM;
 	while (buf && have < *size) {
 		ssize_t n = pread(fd, buf + have, *size - have, (off_t)have);
 
@@ -334,9 +341,10 @@ int pb_data_load_meta(struct pb_data *d, char *err, size_t errlen)
 	int ret = -ENOMEM;
 
 	grow(&l, &d->images, &d->nr_images, sizeof(*d->images));
-	buf = read_file(d, &size, err, errlen);
+	buf = read_file(d, &size, &ret, err, errlen);
 	if (!buf)
-		return -EINVAL;
+		return ret;
+	ret = -ENOMEM;
 	if (!l.nomem)
 		parse(&l, buf, size);
 	free(buf);
