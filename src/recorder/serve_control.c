@@ -66,9 +66,10 @@ static int forward(struct record_server *s, struct record_conn *client)
 	struct record_conn *agent = find_agent(s, client->target);
 	const struct pb_msg *m = client->request;
 
-	if (!agent) {
+	if (!agent || agent->left) {
 		client->waiting = false;
-		record_conn_error(client, -ESRCH, "the process is gone");
+		record_conn_error(client, -ESRCH, agent ? "the process is being detached" :
+				  "the process is gone, or is detached");
 		goto done;
 	}
 	if (agent->asker)
@@ -314,9 +315,7 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 	return forward(s, c);
 }
 
-/* Called after an agent has become free. Forwards the requests of clients that wait for an
- * agent. */
-static void next_client(struct record_server *s)
+void record_serve_waiting(struct record_server *s)
 {
 	for (unsigned i = 0; i < s->nr_conns; i++)
 		if (s->conns[i]->request && !s->conns[i]->dead)
@@ -333,7 +332,7 @@ int record_serve_reply(struct record_server *s, struct record_conn *agent,
 		client->waiting = false;
 		record_conn_send(client, m->type, body, m->len, NULL, 0, -1);
 	}
-	next_client(s);
+	record_serve_waiting(s);
 	return 0;
 }
 
@@ -343,12 +342,14 @@ void record_serve_forget(struct record_server *s, struct record_conn *c)
 {
 	if (c->asker && c->asker != c) {
 		c->asker->waiting = false;
-		record_conn_error(c->asker, -ESRCH, "the process ended before it answered");
+		record_conn_error(c->asker, -ESRCH, c->left ?
+				  "the process was detached before it answered" :
+				  "the process ended before it answered");
 	}
 	c->asker = NULL;
 	for (unsigned i = 0; i < s->nr_conns; i++)
 		if (s->conns[i]->asker == c && s->conns[i] != c)
 			s->conns[i]->asker = s->conns[i];
 	if (!c->client)
-		next_client(s);
+		record_serve_waiting(s);
 }

@@ -13,6 +13,9 @@ int record_serve_request(struct record_server *s, struct record_conn *c, const s
 			 const char *body);
 int record_serve_reply(struct record_server *s, struct record_conn *agent,
 		       const struct pb_msg *m, const char *body);
+/* Forwards the requests of clients that wait for an agent, if the agent is free. If the agent was
+ * asked to detach, refuses them. Called after an agent has become free, or was asked to detach. */
+void record_serve_waiting(struct record_server *s);
 /* Answers the clients that have asked for a detach. To be called at the recording's end. The answer
  * is about the main process. But if the main process is a program that has ended, the answer is
  * about the process that the client has named. */

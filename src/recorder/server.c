@@ -578,6 +578,7 @@ void record_server_detach(struct record_server *s)
 			continue;
 		c->left = true;
 		record_conn_send(c, PB_MSG_DETACH, NULL, 0, NULL, 0, -1);
+		record_serve_waiting(s);
 	}
 }
 
