@@ -108,28 +108,49 @@ static bool routine_runs(void)
 	return u->slot == PB_MAIN_THREAD || *(const volatile uint64_t *)u->slot == u->ret;
 }
 
-/* Returns true if the agent knows of no handler that still runs. A handler is over if a hit has a
- * higher slot on the same stack, or is on another stack. A handler that changes stacks by
- * setcontext() or swapcontext() isn't over, although its next hit is on another stack. But these
- * functions also set the signal mask, and the agent sees their calls (sigmask.c). */
-static bool handler_is_over(const struct pb_hit *h)
+/* Whether code runs on the thread's own stack if its stack pointer is sp. The alternate stack may
+ * lie in a frame of the thread's own stack. */
+static bool on_own_stack(uint64_t sp)
 {
-	uint64_t handler = pb_unblocked.handler;
+	const struct pb_thread *t = pb_tls;
 
-	return !handler || !pb_stack_holds(h->stack, handler) || h->slot > handler;
+	return pb_on_own_stack(sp) &&
+	       !(t->top && t->alternate && pb_stack_holds(t->alternate, sp));
 }
 
-void pb_unblocked_in_handler(uint64_t slot)
+/* Whether code with the stack pointer sp shows that each handler is over whose end the agent
+ * doesn't see. Only code on the thread's own stack shows this. On another stack, the code may be
+ * called by a handler: the handler, or one that has interrupted it, may run on the alternate stack,
+ * or may have changed stacks. On the own stack, a handler on another stack is over, and one on the
+ * own stack is over if its slot is lower. A handler that leaves by setcontext() or swapcontext()
+ * may go on later: see pb_note_setcontext(). */
+static bool handlers_are_over(uint64_t sp)
 {
-	struct pb_thread *t = pb_tls;
-	struct pb_hit h = { slot, PB_SITE_PROGRAM, t->stack };
+	uint64_t handler = pb_unblocked.handler & ~PB_BLOCKS;
 
-	/* if handlers are nested, the end of the outermost one counts */
-	if (!t->top || handler_is_over(&h))
-		pb_unblocked.handler = slot;
+	return !handler || (on_own_stack(sp) && (!on_own_stack(handler) || sp > handler));
 }
 
-/* The agent doesn't see the end of a handler. So when a handler is over, this function asks the
+/* If the interrupted code doesn't show that the earlier handlers are over, their note stays. The
+ * new handler is over, too, when code on the thread's own stack shows that the earlier ones are. */
+void pb_unblocked_in_handler(uint64_t sp, uint64_t slot, bool open)
+{
+	uint64_t handler = handlers_are_over(sp) ? slot : pb_unblocked.handler;
+
+	pb_unblocked.handler = open ? handler : handler | PB_BLOCKS;
+}
+
+bool pb_unblocked_set(bool open, uint64_t frame)
+{
+	bool over = handlers_are_over(frame);
+
+	if (over)
+		pb_unblocked.handler = 0;
+	pb_unblocked.known = over && open && pb_unblocked.slot;
+	return over;
+}
+
+/* The agent doesn't see the end of a handler. So when all handlers are over, this function asks the
  * kernel for the mask. */
 static bool is_known(const struct pb_hit *h)
 {
@@ -137,11 +158,10 @@ static bool is_known(const struct pb_hit *h)
 
 	if (pb_unblocked.known || !pb_unblocked.handler)
 		return pb_unblocked.known;
-	if (!pb_calls_are_safe() || !handler_is_over(h) ||
+	if (!pb_calls_are_safe() || !handlers_are_over(h->slot) ||
 	    pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof(mask)))
 		return false;
-	pb_unblocked.handler = 0;
-	pb_unblocked.known = !(mask & PB_FAULT_SIGNALS) && pb_unblocked.slot;
+	pb_unblocked_set(!(mask & PB_FAULT_SIGNALS), h->slot);
 	return pb_unblocked.known;
 }
 

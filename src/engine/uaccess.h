@@ -42,10 +42,21 @@ struct pb_unblocked {
 	uint64_t slot;
 	uint64_t known;		/* not 0: neither SIGSEGV nor SIGBUS is blocked */
 	uint64_t ret;		/* the slot's value while the start routine runs */
-	uint64_t handler;	/* the slot of a handler that was entered and may still run; or 0 */
+	/* The slot of a handler that was entered and may still run; 0: there is none. If more than
+	 * one may run, all of them are over when this one is. PB_BLOCKS: the return from one of
+	 * them may block the signals. */
+	uint64_t handler;
 };
-/* Called when a handler is about to be entered. The agent won't see the handler's end. */
-void pb_unblocked_in_handler(uint64_t slot);
+#define PB_BLOCKS	1ul	/* a bit of `handler` */
+
+/* Called when a handler is about to be entered. The agent won't see the handler's end. sp: the
+ * stack pointer of the interrupted code; slot: the handler's return slot; open: the mask that the
+ * handler's return restores blocks neither signal. */
+void pb_unblocked_in_handler(uint64_t sp, uint64_t slot, bool open);
+/* Called when the program has set the thread's mask. open: the mask blocks neither signal. frame:
+ * an address in the current frame. If a handler may still run, its return may restore another mask,
+ * so the mask stays unknown. Returns whether no handler runs. */
+bool pb_unblocked_set(bool open, uint64_t frame);
 #define PB_MAIN_THREAD	1ul	/* the `slot` of the main thread, which has no start routine */
 extern __thread struct pb_unblocked pb_unblocked __attribute__((tls_model("initial-exec")));
 

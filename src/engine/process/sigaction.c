@@ -275,7 +275,7 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 	if (in.inside || is_ours(pb_context_pc(uc)) || may_skip(sig, pb_context_pc(uc))) {
 		call_translated(handler, sig, info, uc);
 	} else if (pb_likely(!in.known || !must_see_the_end())) {
-		pb_unblocked_in_handler((uint64_t)slot);
+		pb_unblocked_in_handler(pb_context_sp(uc), (uint64_t)slot, pb_unblocked_in(uc));
 		return (uint64_t)handler;
 	} else {
 		handler(sig, info, uc);

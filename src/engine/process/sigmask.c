@@ -66,17 +66,12 @@ static bool is_open(uint64_t mask)
 	return !(mask & PB_FAULT_SIGNALS);
 }
 
-static void give(bool open)
-{
-	pb_unblocked.known = open && pb_unblocked.slot;
-}
-
 void pb_sigmask_ask(void)
 {
 	uint64_t mask = ~0ul;
 
 	pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof(mask));
-	give(is_open(mask));
+	pb_unblocked_set(is_open(mask), (uint64_t)__builtin_frame_address(0));
 }
 
 static uint64_t new_mask(int how, uint64_t old, const sigset_t *set, uint64_t arg)
@@ -89,6 +84,7 @@ static uint64_t new_mask(int how, uint64_t old, const sigset_t *set, uint64_t ar
 static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
 	uint64_t before = pb_unblocked.known, arg = set ? first_word(set) : 0;
+	uint64_t frame = (uint64_t)__builtin_frame_address(0);
 	sigset_t mine;
 	int ret;
 
@@ -99,18 +95,28 @@ static int our_sigmask(int how, const sigset_t *set, sigset_t *old)
 	/* A child of posix_spawn comes here on a stack of its own, but with the TLS of its
 	 * parent. The parent may have other signals blocked than the child. So on another stack
 	 * than the thread's own, the child must not set `known` if it wasn't set before. */
-	if (is_open(new_mask(how, first_word(old ? old : &mine), set, arg)))
-		give(before || pb_on_own_stack((uint64_t)__builtin_frame_address(0)));
+	if (!is_open(new_mask(how, first_word(old ? old : &mine), set, arg)))
+		return ret;
+	if (before)
+		pb_unblocked.known = before;
+	else if (pb_on_own_stack(frame))
+		pb_unblocked_set(true, frame);
 	return ret;
 }
 
 /* setcontext() is about to set the thread's mask from the context. So `known` may be set here
  * before both signals are unblocked. That does no harm. Hits in libc make no reads that may fault,
- * and a handler that comes in between begins with `known` cleared. */
+ * and a handler that comes in between begins with `known` cleared.
+ *
+ * A handler may call this function, and the program may go back into the handler later. The agent
+ * doesn't see this. So if the handler's return may block the signals, nothing is known of the mask
+ * from now on. */
 void pb_note_setcontext(const ucontext_t *to)
 {
-	if (to)
-		give(is_open(first_word(&to->uc_sigmask)));
+	if (to && !pb_unblocked_set(is_open(first_word(&to->uc_sigmask)),
+				    (uint64_t)__builtin_frame_address(0)) &&
+	    pb_unblocked.handler & PB_BLOCKS)
+		pb_unblocked = (struct pb_unblocked){ 0 };
 }
 
 void pb_note_swapcontext(ucontext_t *from, const ucontext_t *to)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Tests of eBPF programs that are interrupted by signals or left by jumps, that run in forked children
 and under seccomp filters, or that read clocks in several threads."""
+import errno
 import os
 import re
 
@@ -48,6 +49,15 @@ def test_clocks(p, calls):
     if r.status or counts != {0: 2 * calls, 1: 0, 2: 0, 3: 0, 4: 1, 5: 0}:
         raise Failure("status %d, %s\n%s" % (r.status, counts, pbtest.tail(r.err)))
     return "%d calls" % (2 * calls)
+
+
+def test_masks(p, how, calls):
+    """A handler changes its mask or stack in a sigsuspend. All reads fail, and none ends the program."""
+    r = trace(p, "masks", argv=[p.build("masks", "signals/masks.c"), how])
+    got = maps_of(r.out.decode(errors="replace")).get("errors", {})
+    if r.status or got != {errno.EFAULT: calls}:
+        raise Failure("status %d, %s, not %d calls\n%s" % (r.status, got, calls, pbtest.tail(r.err)))
+    return "%d calls" % calls
 
 
 def test_jumping(p, *how):
