@@ -21,6 +21,7 @@
 #include "engine/process/limits.h"
 #include "engine/process/memlock.h"
 #include "engine/prog/prog.h"
+#include "engine/process/prctl.h"
 #include "engine/process/replace.h"
 #include "engine/process/sigaction.h"
 #include "engine/process/sigmask.h"
@@ -154,7 +155,7 @@ void pb_hook_module(struct pb_module *m)
 	pb_cyg_hook(m);
 	if (!has_libc_functions(m))
 		return;
-	if (pb_sigaction_hook(m) && pb_sigmask_hook(m))
+	if (pb_sigaction_hook(m) && pb_prctl_hook(m) && pb_sigmask_hook(m))
 		pb_sigaction_masks_known();
 	pb_exec_hook(m);
 	pb_creds_hook(m);

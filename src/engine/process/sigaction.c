@@ -17,21 +17,16 @@
  * the program.
  */
 #include <asm/errno.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <ucontext.h>
 #include "engine/process/sigaction.h"
 #include "engine/graph/calls.h"
-#include "engine/process/creds.h"
-#include "engine/clock.h"
 #include "engine/text/ftrace.h"
 #include "engine/process/replace.h"
 #include "engine/graph/interrupt.h"
 #include "engine/latch.h"
 #include "engine/prog/prog.h"
 #include "engine/graph/thread.h"
-#include "engine/graph/thread_words.h"
 #include "engine/uaccess.h"
 #include "abi/analysis_access.h"
 #include "arch/arch.h"
@@ -44,12 +39,10 @@
 
 typedef int sigaction_fn(int sig, const struct sigaction *act, struct sigaction *old);
 typedef int sigaltstack_fn(const stack_t *ss, stack_t *old);
-typedef int prctl_fn(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 typedef void handler_fn(int sig, siginfo_t *info, void *uc);
 
 static sigaction_fn *original_sigaction;
 static sigaltstack_fn *original_sigaltstack;
-static prctl_fn *original_prctl;
 uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
 void *pb_original_makecontext;
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot);
@@ -546,35 +539,6 @@ static int our_sigaltstack(const stack_t *ss, stack_t *old)
 	return ret;
 }
 
-void pb_sigaction_prctl(int op, unsigned long a, unsigned long b)
-{
-	/* without a filter, the program only asks whether filters exist */
-	if (op == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER && !b)
-		return;
-	/* after either of these calls, reading the TSC is a fault */
-	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
-	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV)) {
-		pb_clock_freeze();
-		pb_thread_words_changed();
-	}
-	/* a filter may forbid the return from a signal, or the system calls of die() */
-	if (op == PR_SET_SECCOMP) {
-		pb_sandboxed = true;
-		pb_sigaction_stand_down();
-	}
-}
-
-static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
-{
-	int ret;
-
-	pb_sigaction_prctl(op, a, b);
-	ret = original_prctl(op, a, b, c, d);
-	if (!ret)
-		pb_creds_prctl(op, a, b, c, d);
-	return ret;
-}
-
 void pb_note_makecontext(const ucontext_t *uc, uint64_t slot)
 {
 	if (uc)
@@ -589,7 +553,6 @@ bool pb_sigaction_hook(struct pb_module *m)
 	if (!original_sigaction)
 		return false;
 	pb_replace(m, "sigaltstack", our_sigaltstack, &original_sigaltstack);
-	pb_replace(m, "prctl", our_prctl, &original_prctl);
 	pb_replace_passing(m, "makecontext", pb_our_makecontext, &pb_original_makecontext);
-	return original_sigaltstack && original_prctl;
+	return original_sigaltstack;
 }

@@ -8,11 +8,11 @@
 #define PB_ENGINE_PROCESS_SIGACTION_H
 #include "engine/text/text.h"
 
-/* If m is libc, replaces sigaction, makecontext, sigaltstack and prctl in the open batch. True: m
- * is libc, and all functions that pb_sigaction_start() needs are replaced, except the functions
+/* If m is libc, replaces sigaction, makecontext and sigaltstack in the open batch. True: m is libc,
+ * and all functions that pb_sigaction_start() needs are replaced, except prctl and the functions
  * that change masks. Context: start, the loader's hook. */
 bool pb_sigaction_hook(struct pb_module *m);
-/* Called once the functions that change masks are replaced, too (sigmask.h). */
+/* Called once prctl and the functions that change masks are replaced, too (prctl.h, sigmask.h). */
 void pb_sigaction_masks_known(void);
 /* Makes SIGSEGV and SIGBUS come to the agent (doc/design/reads.md), if all functions that this
  * needs are replaced, both signals have SIG_DFL, and reads weren't turned off. True: this is done,
@@ -27,8 +27,6 @@ int pb_sigaction_adopt(bool *reads);
  * the program's own dispositions of SIGSEGV and SIGBUS in the kernel again. But a handler of the
  * program still gets its signal through pb_signal_entry(). Context: any but the hit path. */
 void pb_sigaction_stand_down(void);
-/* Called when the program is about to call prctl. Context: the program's thread. */
-void pb_sigaction_prctl(int op, unsigned long a, unsigned long b);
 /* Whether a thread that is stopped at pc may be inside libc's sigaction(), past the place that is
  * replaced. Context: the agent's thread, while the other threads are stopped. */
 bool pb_in_sigaction(uint64_t pc);

@@ -18,6 +18,7 @@
 #include "base/sys.h"
 #include "engine/text/ftrace.h"
 #include "engine/process/creds.h"
+#include "engine/process/prctl.h"
 #include "engine/process/replace.h"
 #include "engine/process/sigaction.h"
 #include "engine/uaccess.h"
@@ -138,7 +139,7 @@ static void begin_filter(long flags, long filter)
 {
 	if (flags & SECCOMP_FILTER_FLAG_TSYNC && filter)
 		pb_creds_dismiss();
-	pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (unsigned long)filter);
+	pb_prctl_begins(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (unsigned long)filter);
 }
 
 void pb_note_syscall(long nr, long a, long b, long c)
@@ -155,13 +156,13 @@ void pb_note_syscall(long nr, long a, long b, long c)
 			pb_sigaction_stand_down();
 		break;
 	case SYS_prctl:
-		pb_sigaction_prctl((int)a, (unsigned long)b, (unsigned long)c);
+		pb_prctl_begins((int)a, (unsigned long)b, (unsigned long)c);
 		break;
 	case SYS_seccomp:
 		/* libraries call it with strict mode and arguments to find out whether the call
 		 * exists */
 		if (a == SECCOMP_SET_MODE_STRICT && !b && !c)
-			pb_sigaction_prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0);
+			pb_prctl_begins(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0);
 		else if (a == SECCOMP_SET_MODE_FILTER)
 			begin_filter(b, c);
 		break;

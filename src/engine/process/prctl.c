@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Replaces prctl (prctl.h). After some calls, a system call of the agent or a read of the clock
+ * would end the program. So the agent reacts before such a call, and takes the reaction back as far
+ * as possible if the call fails.
+ */
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include "engine/process/prctl.h"
+#include "engine/clock.h"
+#include "engine/graph/thread_words.h"
+#include "engine/process/creds.h"
+#include "engine/process/replace.h"
+#include "engine/process/sigaction.h"
+#include "engine/sandbox.h"
+
+typedef int prctl_fn(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+
+static prctl_fn *original_prctl;
+
+void pb_prctl_begins(int op, unsigned long a, unsigned long b)
+{
+	/* without a filter, the program only asks whether filters exist */
+	if (op == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER && !b)
+		return;
+	/* after either of these calls, reading the TSC is a fault */
+	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
+	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV)) {
+		pb_clock_freeze();
+		pb_thread_words_changed();
+	}
+	/* a filter may forbid the return from a signal, or the system calls of die() */
+	if (op == PR_SET_SECCOMP) {
+		pb_sandboxed = true;
+		pb_sigaction_stand_down();
+	}
+}
+
+static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	int ret;
+
+	pb_prctl_begins(op, a, b);
+	ret = original_prctl(op, a, b, c, d);
+	if (!ret)
+		pb_creds_prctl(op, a, b, c, d);
+	return ret;
+}
+
+bool pb_prctl_hook(struct pb_module *m)
+{
+	return pb_replace(m, "prctl", our_prctl, &original_prctl);
+}
