@@ -53,6 +53,7 @@ static pid_t our_fork(void)
 
 	if (pid)
 		return pid;
+	pb_program_ptracer = 0;		/* the kernel doesn't copy this setting */
 	if (pb_calls_are_safe())
 		pb_dumpable_return();
 	if (pb_follow_fork)

@@ -62,6 +62,7 @@ uint32_t pb_agent_tid;
 uint32_t pb_observer_pid;
 uint64_t pb_stop_longest_ns;
 const char *pb_stop_why;
+uint64_t pb_program_ptracer;
 static bool dumpable_lent;	/* this process is dumpable only until the end of a stop */
 static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
 static struct pb_proc_dirs kept = { -1, -1 };
@@ -80,7 +81,7 @@ void pb_stop_forget_dirs(void)
 
 /* Returns whether Yama's ptrace_scope is 1. With this value, a tracer must be an ancestor of the
  * process, or the process must have named the tracer with PR_SET_PTRACER. With another value, a
- * stop leaves the PR_SET_PTRACER setting alone, because the program itself may have made it. */
+ * stop leaves the PR_SET_PTRACER setting alone. */
 static bool yama_restricts(const struct pb_proc_dirs *dirs)
 {
 	static char scope = '0';	/* if the file can't be opened, its last value counts */
@@ -137,6 +138,16 @@ void pb_dumpable_return(void)
 	__atomic_store_n(&dumpable_lent, false, __ATOMIC_RELEASE);
 }
 
+/* Restores the program's setting. If the process that the program has named has ended, the kernel
+ * refuses it; then the helper is no longer the ptracer at least. */
+static void restore_ptracer(void)
+{
+	uint64_t ptracer = pb_program_ptracer;
+
+	if (!ptracer || pb_sys_failed(pb_sys(SYS_prctl, PR_SET_PTRACER, ptracer, 0, 0, 0)))
+		pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
+}
+
 static int one_stop(struct pb_stop_job *job)
 {
 	bool yama = yama_restricts(job->dirs);
@@ -165,7 +176,7 @@ static int one_stop(struct pb_stop_job *job)
 	while (!sibling && pb_sys(SYS_wait4, pid, &status, __WALL, NULL) == -EINTR)
 		;
 	if (yama)
-		pb_sys(SYS_prctl, PR_SET_PTRACER, 0, 0, 0, 0);
+		restore_ptracer();
 	pb_dumpable_return();
 	return job->result;
 }

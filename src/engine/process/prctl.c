@@ -7,7 +7,10 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include "engine/process/prctl.h"
+#include "arch/arch.h"
+#include "base/sys.h"
 #include "engine/clock.h"
+#include "engine/graph/thread_state.h"
 #include "engine/graph/thread_words.h"
 #include "engine/process/creds.h"
 #include "engine/process/replace.h"
@@ -36,10 +39,35 @@ void pb_prctl_begins(int op, unsigned long a, unsigned long b)
 	}
 }
 
+/* True in a child of vfork: it shares its parent's memory, but not the setting. */
+static bool is_vfork_child(void)
+{
+	uint32_t pid = pb_process->pid;		/* 0: a forked child before its first hit */
+
+	return pid && pb_calls_are_safe() && pb_sys(SYS_getpid) != pid;
+}
+
+/* The setting is noted before the call, because a stop may come right after it. */
+static int set_ptracer(unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	uint64_t before = pb_program_ptracer;
+	bool note = !is_vfork_child();
+	int ret;
+
+	if (note)
+		pb_program_ptracer = a;
+	ret = original_prctl(PR_SET_PTRACER, a, b, c, d);
+	if (note && ret)
+		pb_program_ptracer = before;
+	return ret;
+}
+
 static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	int ret;
 
+	if (op == PR_SET_PTRACER)
+		return set_ptracer(a, b, c, d);
 	pb_prctl_begins(op, a, b);
 	ret = original_prctl(op, a, b, c, d);
 	if (!ret)

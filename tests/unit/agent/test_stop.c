@@ -22,8 +22,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -348,6 +350,84 @@ static bool count_frame(void *arg, const struct pb_signal_frame *f)
 	return false;
 }
 
+/* ---- Yama's ptrace_scope is 1 ---- */
+
+static uint64_t ptracers[8];
+static volatile int nr_ptracers;
+
+/* A filter has caught prctl(PR_SET_PTRACER). The call succeeds without the kernel. */
+static void on_prctl(int sig, siginfo_t *info, void *context)
+{
+	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	if (nr_ptracers < 8)
+		ptracers[nr_ptracers++] = (uint64_t)g[REG_RSI];
+	g[REG_RAX] = 0;
+}
+
+static bool pretend_yama(void)
+{
+	FILE *f;
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/proc/sys/kernel", "tmpfs", 0, NULL) ||
+	    mkdir("/proc/sys/kernel/yama", 0755))
+		return false;
+	f = fopen("/proc/sys/kernel/yama/ptrace_scope", "w");
+	return f && fputs("1\n", f) >= 0 && !fclose(f);
+}
+
+static bool catch_prctl(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PTRACER, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog p = { sizeof(f) / sizeof(f[0]), f };
+	struct sigaction sa = { .sa_sigaction = on_prctl, .sa_flags = SA_SIGINFO };
+
+	return !sigaction(SIGSYS, &sa, NULL) && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
+}
+
+/* The child's exit status; 77: this machine can't pretend that it has Yama. */
+static int stop_under_yama(void)
+{
+	struct pb_stop s = { .moved = stays, .stopped = nothing };
+
+	if (!pretend_yama() || !catch_prctl())
+		return 77;
+	for (int i = 0; i < 2; i++) {
+		pb_program_ptracer = i ? 4711 : 0;
+		nr_ptracers = 0;
+		if (pb_stop_world(&s))
+			return 1;
+		/* the helper, then the program's own setting. A stop may be tried again */
+		if (nr_ptracers < 2 || nr_ptracers & 1 || !ptracers[0] ||
+		    ptracers[1] != pb_program_ptracer)
+			return 2;
+	}
+	return 0;
+}
+
+static void the_programs_ptracer_stays(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(stop_under_yama());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* The handler's own frame is above this function's frame. */
 static void look_from_hit_stack(int sig)
 {
@@ -435,6 +515,7 @@ int main(void)
 		cmocka_unit_test(killed_helper_ends_the_stop),
 		cmocka_unit_test(new_thread_is_no_process),
 		cmocka_unit_test(hidden_process_stays_hidden),
+		cmocka_unit_test(the_programs_ptracer_stays),
 		cmocka_unit_test(frames_behind_a_hit_stack),
 		cmocka_unit_test(text_keeps_its_protection),
 	};
