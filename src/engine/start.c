@@ -67,7 +67,7 @@ int pb_start_connect(struct pb_start *s)
 	int err;
 
 	s->begun = pb_now_ns();
-	pb_text_pid = &pb_process->pid;
+	pb_text_lock_word = &pb_process->text_lock;
 	pb_ring_clock = pb_clock;
 	pb_supply_ticks = pb_clock_ticks;
 	pb_ring_open_calls = pb_calls_open;

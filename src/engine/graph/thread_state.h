@@ -148,6 +148,7 @@ struct pb_process {
 	uint32_t readers;	/* number of loads under way that may fault (uaccess.c) */
 	uint32_t forgetting;	/* number of threads in pb_chain_forget_returns() */
 	uint32_t limiting;	/* not 0: a thread gives back address space (process/limits.c) */
+	uint32_t text_lock;	/* 1: a thread changes text or modules (pb_text_lock()) */
 	bool holes;		/* a stack was reported that lies inside a thread's own stack, in
 				 * this process or an ancestor */
 	uint64_t exec_owner[PB_EXEC_RESERVES];	/* for each part of the reserve: the TCB of the

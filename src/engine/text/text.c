@@ -11,37 +11,25 @@
 #include "base/pages.h"
 #include "base/sys.h"
 
-const uint32_t *pb_text_pid;
-static uint32_t lock;
+uint32_t *pb_text_lock_word;
 
-static uint32_t own_pid(void)
-{
-	uint32_t known = pb_text_pid ? *(const volatile uint32_t *)pb_text_pid : 0;
-
-	return known ? known : (uint32_t)pb_sys(SYS_getpid);
-}
-
-/* `lock` is the PID of the holder. If it is the PID of another process, a fork has copied a lock
- * that was held, and this process takes the lock over. dlopen calls this function, perhaps under a
- * seccomp filter. So if the PID of this process is known, the function makes a system call only if
- * the lock isn't free. */
+/* dlopen calls this function, perhaps under a seccomp filter. So the function makes a system call
+ * only if the lock isn't free. If a signal handler forks during the wait, the child's word becomes
+ * 0, so that the child gets the lock. */
 void pb_text_lock(void)
 {
-	uint32_t me = own_pid(), free = 0;
+	uint32_t free = 0;
 
-	while (!__atomic_compare_exchange_n(&lock, &free, me, false, __ATOMIC_ACQUIRE,
+	while (!__atomic_compare_exchange_n(pb_text_lock_word, &free, 1, false, __ATOMIC_ACQUIRE,
 					    __ATOMIC_RELAXED)) {
-		me = own_pid();		/* a signal handler may have forked during the wait */
-		if (free == me)
-			free = 0;	/* wait if this process holds the lock; otherwise take it
-					 * over */
+		free = 0;
 		pb_sys(SYS_sched_yield);
 	}
 }
 
 void pb_text_unlock(void)
 {
-	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(pb_text_lock_word, 0, __ATOMIC_RELEASE);
 }
 
 const char *pb_text_why(int err)

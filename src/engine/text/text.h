@@ -65,9 +65,10 @@ struct pb_module {
 /* The lock is held while text and modules change. Context: any but the hit path. */
 void pb_text_lock(void);
 void pb_text_unlock(void);
-/* Points to the PID of the process; the PID is 0 while it isn't known. The pointer is set at the
- * start. */
-extern const uint32_t *pb_text_pid;
+/* Points to the lock: 1 if it is held, otherwise 0. The word lies in memory that is wiped in a
+ * forked child. So if a fork copies a lock that another thread holds, the child's lock is free. The
+ * pointer is set at the start. */
+extern uint32_t *pb_text_lock_word;
 
 extern struct pb_module pb_modules[PB_MAX_MODULES];
 extern uint32_t pb_nr_modules;		/* number of rows in pb_modules, published by a release
