@@ -196,7 +196,8 @@ struct pb_ring {
 	uint32_t sandboxed_images;	/* count of images that aren't traced because a seccomp
 					 * filter was set before their exec */
 	uint32_t cramped_images;	/* count of images that aren't traced because no memory
-					 * could be mapped for the agent */
+					 * could be mapped for the agent, or because the arguments
+					 * left no room for the agent's variables */
 	uint32_t remote_images;	/* count of images that aren't traced because they can't read the
 				 * agent's file, or can't reach the recorder's socket */
 	/* For snapshot_on. `snapshot_by` names the last call that asked for a snapshot:

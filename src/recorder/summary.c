@@ -163,7 +163,8 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	note_untraced(s, s->nr_refused, "program or library load", "the recorder had no room for "
 		      "the agent's connection, because too many processes were traced at once");
 	note_untraced(s, cramped, "program", "no memory for the agent (the limits of address "
-		      "space and data may be too low: RLIMIT_AS, RLIMIT_DATA)");
+		      "space and data may be too low: RLIMIT_AS, RLIMIT_DATA), or no room for its "
+		      "variables beside long arguments");
 	note_untraced(s, ring->remote_images, "program",
 		      "started as another user or in another root directory, from which the agent "
 		      "or the recorder can't be reached");

@@ -315,26 +315,51 @@ static int failed(const struct exec *e, int ret)
 	return ret;
 }
 
+/* Called when an exec has failed. If the environment was ours, the arguments and our variables
+ * together may be longer than the kernel allows (E2BIG). Then the program's own environment may
+ * still fit. The second exec also gives the program the error that it would get without the agent.
+ * False: the exec isn't made again. */
+static bool makes_again(struct exec *e, char *const envp[])
+{
+	if (e->envp == envp)
+		return false;
+	e->envp = envp;
+	if (pb_ring_map.ring && e->renewals == pb_renewals && !pb_recording_ended()) {
+		e->counter = &pb_ring_map.ring->cramped_images;
+		__atomic_fetch_add(e->counter, 1, __ATOMIC_RELAXED);
+	}
+	return true;
+}
+
 static int our_execve(const char *path, char *const argv[], char *const envp[])
 {
 	struct exec e = begin(AT_FDCWD, path, 0, envp);
+	int ret = original_execve(path, argv, e.envp);
 
-	return failed(&e, original_execve(path, argv, e.envp));
+	if (makes_again(&e, envp))
+		ret = original_execve(path, argv, envp);
+	return failed(&e, ret);
 }
 
 static int our_execveat(int dir, const char *path, char *const argv[], char *const envp[],
 			int flags)
 {
 	struct exec e = begin(dir, path, flags, envp);
+	int ret = original_execveat(dir, path, argv, e.envp, flags);
 
-	return failed(&e, original_execveat(dir, path, argv, e.envp, flags));
+	if (makes_again(&e, envp))
+		ret = original_execveat(dir, path, argv, envp, flags);
+	return failed(&e, ret);
 }
 
 static int our_fexecve(int fd, char *const argv[], char *const envp[])
 {
 	struct exec e = begin(fd, "", AT_EMPTY_PATH, envp);
+	int ret = original_fexecve(fd, argv, e.envp);
 
-	return failed(&e, original_fexecve(fd, argv, e.envp));
+	if (makes_again(&e, envp))
+		ret = original_fexecve(fd, argv, envp);
+	return failed(&e, ret);
 }
 
 void pb_exec_hook(struct pb_module *m)
