@@ -124,8 +124,8 @@ extern const char *pb_stop_why;		/* the reason of the last failure, as text for 
 void pb_stop_keep_dirs(void);
 /* Called in a forked child, which has no such thread. */
 void pb_stop_forget_dirs(void);
-/* The argument of the program's last successful prctl(PR_SET_PTRACER); 0: none. A stop may call this
- * prctl, too, and then restores the program's setting. */
+/* The argument of the program's last successful prctl(PR_SET_PTRACER); 0: none. A stop may call
+ * this prctl, too, and then restores the program's setting. */
 extern uint64_t pb_program_ptracer;
 /* During a stop, a process that isn't dumpable is made dumpable. A child that is forked meanwhile
  * inherits this. So each forked child calls this function, which undoes it. */

@@ -186,15 +186,35 @@ struct action {
 	uint64_t mask;
 };
 
-/* Ends the process as the kernel would: when the calling handler returns, the signal is delivered
- * again with the same siginfo, and no handler is installed any more. */
-static void die(int sig, siginfo_t *info)
+static void set_default(int sig)
 {
-	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
 	struct action none = { 0 };
 
 	pb_sys(SYS_rt_sigaction, sig, &none, NULL, 8);
-	if (pb_sys_failed(pb_sys(SYS_rt_tgsigqueueinfo, pid, tid, sig, info)))
+}
+
+/* Whether the interrupted instruction has faulted, and will fault again when the handler returns.
+ * The first three codes of both signals mean such a fault (SEGV_MAPERR, BUS_ADRERR, ...). Some of
+ * the higher ones don't. */
+static bool faults_again(const siginfo_t *info)
+{
+	return info->si_code >= 1 && info->si_code <= 3;
+}
+
+/* Ends the process as the kernel would: when the calling handler returns, the signal is delivered
+ * again with the same siginfo, and no handler is installed any more. With SA_NODEFER the signal
+ * isn't blocked here, and would be delivered at once, with a program counter of the agent. So it is
+ * blocked; the return from the handler restores the mask. A filter hardly forbids tgkill, because
+ * raise() and abort() make it; then the siginfo is lost. */
+static void die(int sig, siginfo_t *info)
+{
+	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
+	uint64_t mask = 1ul << (sig - 1);
+
+	pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
+	set_default(sig);
+	if (!pb_calls_are_safe() ||
+	    pb_sys_failed(pb_sys(SYS_rt_tgsigqueueinfo, pid, tid, sig, info)))
 		pb_sys(SYS_tgkill, pid, tid, sig);
 }
 
@@ -206,6 +226,10 @@ static void by_default(int sig, siginfo_t *info, void *context)
 
 	if (pb_fault_fixup(sig, info, uc))
 		return;
+	if (!pb_calls_are_safe() && faults_again(info)) {
+		set_default(sig);
+		return;
+	}
 	leave_copy(sig, info, uc);
 	pb_context_begin(&c, uc);
 	if (!show_hit(sig, &c))

@@ -2,7 +2,8 @@
 /*
  * A program whose seccomp filter is set before the program begins. If a thread makes one of the
  * system calls in forbidden[], the filter kills the program. The program itself never makes these
- * calls, but helpers of eBPF programs might make them.
+ * calls, but helpers of eBPF programs might make them. With the argument "fault" or "raise", the
+ * program ends by a fault, or by a SIGBUS that it sends to itself.
  *
  * Built with -DLAUNCHER, this file is the launcher. The launcher sets the filter and executes
  * argv[1]. argv[1] is the build without -DLAUNCHER. If the launcher set the filter through libc,
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
 
 #ifdef LAUNCHER
 	set_filter();
-	execl(argv[1], argv[1], NULL);
+	execl(argv[1], argv[1], argv[2], NULL);
 	return 1;
 #endif
 	signal(SIGALRM, on_alarm);
@@ -102,5 +103,9 @@ int main(int argc, char **argv)
 	work(NULL);
 	pthread_create(&t, NULL, work, "second");
 	pthread_join(t, NULL);
+	if (argc > 1 && !strcmp(argv[1], "fault"))
+		*(volatile int *)16 = 0;
+	if (argc > 1)
+		raise(SIGBUS);
 	return 3;
 }

@@ -4,6 +4,7 @@ and under seccomp filters, or that read clocks in several threads."""
 import errno
 import os
 import re
+import signal
 
 import pbtest
 from pbtest import Failure, Skip
@@ -21,15 +22,20 @@ def test_forked(p):
 
 def test_filtered(p):
     """A seccomp filter is set before the program begins. The filter forbids system calls that
-    helpers could make."""
+    helpers could make. The program can still end by a signal."""
     os.makedirs(os.path.join(p.work, "launcher"))
-    r = trace(p, "filtered", argv=[p.build("launcher/filtered", "filtered.c", "-pthread", "-DLAUNCHER"),
-                                   p.build("filtered", "filtered.c", "-pthread")])
+    argv = [p.build("launcher/filtered", "filtered.c", "-pthread", "-DLAUNCHER"),
+            p.build("filtered", "filtered.c", "-pthread")]
+    r = trace(p, "filtered", argv=argv)
     counts = maps_of(r.out.decode(errors="replace")).get("counts", {})
     if r.status == 77:
         raise Skip("no seccomp")
     if r.status != 3 or counts != {1: 2000, 2: 2000, 3: 1000, 4: 2000, 5: 2000, 6: 2000, 7: 1000}:
         raise Failure("status %d, %s\n%s" % (r.status, counts, pbtest.tail(r.err)))
+    for how, sig in ("fault", signal.SIGSEGV), ("raise", signal.SIGBUS):
+        r = trace(p, "filtered", argv=[*argv, how])
+        if r.status != 128 + sig:
+            raise Failure("%s: status %d\n%s" % (how, r.status, pbtest.tail(r.err)))
     return "2000 calls"
 
 

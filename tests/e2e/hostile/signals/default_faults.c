@@ -68,6 +68,15 @@ static KEEP void blocked(void)
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	fault();
 }
+static KEEP void ignore(int sig) { }
+/* The handler is called once, and the load faults again. */
+static KEEP void after_a_handler(void)
+{
+	struct sigaction a = { .sa_handler = ignore, .sa_flags = SA_RESETHAND | SA_NODEFER };
+
+	sigaction(SIGSEGV, &a, NULL);
+	fault();
+}
 
 static const struct {
 	const char *name;
@@ -85,6 +94,7 @@ static const struct {
 	{ "on an alternate stack", on_altstack, SIGSEGV, SEGV_MAPERR, (void *)&bad },
 	{ "set again", set_again, SIGSEGV, SEGV_MAPERR, (void *)&bad },
 	{ "blocked", blocked, SIGSEGV, SEGV_MAPERR, (void *)&bad },
+	{ "after a handler", after_a_handler, SIGSEGV, SEGV_MAPERR, (void *)&bad },
 };
 #define NR_DEATHS (int)(sizeof(deaths) / sizeof(*deaths))
 
