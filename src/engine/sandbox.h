@@ -6,9 +6,12 @@
 #ifndef PB_ENGINE_SANDBOX_H
 #define PB_ENGINE_SANDBOX_H
 #include <stdbool.h>
+#include <stdint.h>
 
-/* The program has asked for a seccomp filter, or for seccomp's strict mode. */
-extern bool pb_sandboxed;
+/* How often the program has asked for a seccomp filter, or for seccomp's strict mode. Calls of
+ * prctl that have failed don't count. A child of vfork counts for its parent, too, because they
+ * share this word. */
+extern uint32_t pb_sandboxed;
 /* There were seccomp filters at the start. They allow the system calls that the program makes, and
  * those that the agent's start has made. Any other system call may be fatal. */
 extern bool pb_filtered;

@@ -15,17 +15,21 @@
 #include "engine/process/creds.h"
 #include "engine/process/replace.h"
 #include "engine/process/sigaction.h"
+#include "engine/renew.h"
 #include "engine/sandbox.h"
 
 typedef int prctl_fn(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 
 static prctl_fn *original_prctl;
 
+/* Without a filter, the program only asks whether filters exist. */
+static bool asks_for_sandbox(int op, unsigned long a, unsigned long b)
+{
+	return op == PR_SET_SECCOMP && !(a == SECCOMP_MODE_FILTER && !b);
+}
+
 void pb_prctl_begins(int op, unsigned long a, unsigned long b)
 {
-	/* without a filter, the program only asks whether filters exist */
-	if (op == PR_SET_SECCOMP && a == SECCOMP_MODE_FILTER && !b)
-		return;
 	/* after either of these calls, reading the TSC is a fault */
 	if ((op == PR_SET_SECCOMP && a == SECCOMP_MODE_STRICT) ||
 	    (op == PR_SET_TSC && a == PR_TSC_SIGSEGV)) {
@@ -33,8 +37,8 @@ void pb_prctl_begins(int op, unsigned long a, unsigned long b)
 		pb_thread_words_changed();
 	}
 	/* a filter may forbid the return from a signal, or the system calls of die() */
-	if (op == PR_SET_SECCOMP) {
-		pb_sandboxed = true;
+	if (asks_for_sandbox(op, a, b)) {
+		__atomic_fetch_add(&pb_sandboxed, 1, __ATOMIC_SEQ_CST);
 		pb_sigaction_stand_down();
 	}
 }
@@ -64,6 +68,7 @@ static int set_ptracer(unsigned long a, unsigned long b, unsigned long c, unsign
 
 static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
+	uint32_t renewals = pb_renewals;
 	int ret;
 
 	if (op == PR_SET_PTRACER)
@@ -72,6 +77,8 @@ static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, 
 	ret = original_prctl(op, a, b, c, d);
 	if (!ret)
 		pb_creds_prctl(op, a, b, c, d);
+	else if (asks_for_sandbox(op, a, b) && renewals == pb_renewals)
+		__atomic_fetch_sub(&pb_sandboxed, 1, __ATOMIC_SEQ_CST);
 	return ret;
 }
 

@@ -3,12 +3,13 @@
  * A program with a seccomp filter that kills the process at any unexpected system call. The agent
  * must make no system call that the filter forbids.
  *
- *   sandbox prctl|syscall|probe PROGRAM
+ *   sandbox prctl|syscall|probe|refused PROGRAM
  *   sandbox setuid
  *
  * prctl, syscall: a child sets the filter by this call, and executes PROGRAM.
  * probe: like libseccomp, the child only asks whether the kernel supports filters. Then it executes
  * PROGRAM.
+ * refused: the kernel refuses the child's filter. Then the child executes PROGRAM.
  * setuid: the program waits for a byte, sets the filter for itself, changes its user ids, prints a
  * line, and waits for another byte.
  */
@@ -63,6 +64,13 @@ static void set_filter(const char *how)
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0);
 		syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL);
 		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, NULL);
+		return;
+	}
+	if (!strcmp(how, "refused")) {
+		struct sock_fprog empty = { 0, filter };
+
+		if (!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &empty, 0, 0))
+			err(77, "the kernel takes an empty filter");
 		return;
 	}
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

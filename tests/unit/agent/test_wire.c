@@ -20,7 +20,8 @@
 
 static struct pb_ring ring;
 struct pb_ring_map pb_ring_map = { .ring = &ring };
-bool pb_sandboxed, pb_filtered;
+uint32_t pb_sandboxed;
+bool pb_filtered;
 uint32_t pb_observer_pid = 1;
 
 static int looks;
