@@ -205,18 +205,20 @@ static bool blocked(void)
  * queued, even if a process has sent them. Fault signals stay unblocked, so a queued one would come
  * again at once, forever. With SA_RESETHAND the kernel has forgotten the handler, so the signal
  * isn't queued either. Without SA_SIGINFO there is no siginfo to queue, so the signal is sent again
- * without one. */
-static bool queue(int sig, const siginfo_t *info, const struct pb_thread *t)
+ * without one. The state of a vfork child's thread may name the parent's thread, so the kernel is
+ * asked for the thread. */
+static bool queue(int sig, const siginfo_t *info)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;
+	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
 
 	if (BIT(sig) & FAULTS ||
 	    pb_sys(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) || now.handler <= 1 ||
 	    !blocked())
 		return false;
 	if (now.flags & SA_SIGINFO)
-		return !pb_sys(SYS_rt_tgsigqueueinfo, pb_process->pid, t->w.tid, sig, info);
-	return !pb_sys(SYS_tgkill, pb_process->pid, t->w.tid, sig);
+		return !pb_sys(SYS_rt_tgsigqueueinfo, pid, tid, sig, info);
+	return !pb_sys(SYS_tgkill, pid, tid, sig);
 }
 
 /* Returns whether the signal has interrupted a function of the vDSO that the run has called. A
@@ -242,7 +244,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 	 * second case, perhaps no run ever closes, and a queued signal would never be delivered. */
 	in_run = in_run || in_vdso(&r->runs[r->depth - 1], uc);
 	if (r->runs[r->depth - 1].handler || !in_run ||
-	    !pb_calls_are_safe() || !queue(sig, siginfo, t)) {
+	    !pb_calls_are_safe() || !queue(sig, siginfo)) {
 		r->runs[r->depth - 1].handler = true;
 		return false;
 	}

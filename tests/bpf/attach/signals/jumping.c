@@ -3,6 +3,9 @@
  * A signal handler jumps out of the code that it interrupted, 5000 times. After each jump, the
  * program sends a signal to itself, which must come at once. After the last jump, it makes 20
  * calls. With the argument "raw", the handler that jumps is installed past libc.
+ *
+ * With the argument "vfork", nothing jumps. A vfork child gets 2000 signals while it makes calls.
+ * All of them must reach the child, and none the parent.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -11,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static sigjmp_buf back;
@@ -39,6 +43,42 @@ static void on_alarm(int sig)
 
 static void on_usr1(int sig) { came++; }
 
+static volatile pid_t child;
+static volatile long strayed;
+
+static void on_childs_alarm(int sig)
+{
+	jumps++;
+	if (getpid() != child)
+		strayed++;
+}
+
+static int in_vfork_child(void)
+{
+	struct itimerval t = { { 0, 100 }, { 0, 100 } }, none = { { 0 } };
+	int status;
+	pid_t pid;
+
+	signal(SIGALRM, on_childs_alarm);
+	often(1);	/* the thread gets its state in the parent */
+	pid = vfork();
+	if (!pid) {
+		child = getpid();
+		setitimer(ITIMER_REAL, &t, NULL);
+		while (jumps < 2000)
+			often(1);
+		setitimer(ITIMER_REAL, &none, NULL);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	if (strayed)
+		printf("%ld signals came to the parent\n", strayed);
+	for (int i = 0; i < 20; i++)
+		last(i);
+	return strayed != 0;
+}
+
 __asm__("restorer: mov $15, %eax\n\tsyscall\n");	/* rt_sigreturn */
 void restorer(void);
 
@@ -56,6 +96,8 @@ int main(int argc, char **argv)
 	struct itimerval t = { { 0, 100 }, { 0, 100 } };
 	struct sigaction sa = { .sa_handler = on_alarm }, usr1 = { .sa_handler = on_usr1 };
 
+	if (argc > 1 && !strcmp(argv[1], "vfork"))
+		return in_vfork_child();
 	sigaction(SIGUSR1, &usr1, NULL);
 	sigaction(SIGALRM, &sa, NULL);
 	if (argc > 1)
