@@ -5,7 +5,8 @@
  * register, the frame in the red zone (frame.h) has the program's value. The register itself has a
  * value of the agent. The handler is shown the program's value. After the handler, the register
  * gets the agent's value back. If the handler has changed the shown value, the frame gets the new
- * value.
+ * value. While registers are being saved or reloaded, a value may be in both places: see
+ * doc/design/interrupted-stubs.md, "Registers that a handler changes".
  */
 #include <asm/errno.h>
 #include <asm/ptrace.h>
@@ -122,11 +123,11 @@ static void show_frame(struct pb_context *c)
 		return;
 	show_saved(c, REG_RCX, F_RCX);
 	show_saved(c, REG_RDX, F_RDX);
-	if (r->rdi_rsi) {
+	if (r->rdi_rsi)
 		show_saved(c, REG_RDI, F_RDI);
+	if (r->rdi_rsi == 1 || r->rdi_rsi == 2)
 		show_saved(c, REG_RSI, F_RSI);
-	}
-	if (r->rdi_rsi > 1)
+	if (r->rdi_rsi == 2)
 		show_saved(c, REG_R8, F_R8);
 	show_flags(c);
 }
@@ -149,6 +150,7 @@ void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own)
 {
 	const uint8_t *code = (const uint8_t *)c->real[REG_RIP];
 
+	c->own = own;
 	/* after the lea, r11 no longer has the program's value */
 	if (own && (code[0] != REX_W_R || code[1] == MOV_LOAD))
 		show_saved(c, REG_R11, F_R11);
@@ -165,22 +167,80 @@ void pb_context_shown(struct pb_context *c)
 	memcpy(c->shown, c->g, sizeof(c->shown));
 }
 
+/* The handler has changed a register that still has the program's value. The register may have been
+ * saved in the frame already, and may be reloaded from there. So the frame gets the new value, too.
+ * If the register wasn't saved yet, this does no harm. */
+static void change_frame_too(const struct pb_context *c, int reg)
+{
+	static const struct { int reg, offset; } saved[] = {
+		{ REG_RCX, F_RCX }, { REG_RDX, F_RDX }, { REG_RDI, F_RDI }, { REG_RSI, F_RSI },
+	};
+
+	if (c->own && reg == REG_R11)
+		*frame(c, F_R11) = (uint64_t)c->g[reg];
+	if (!c->range)
+		return;
+	for (unsigned i = 0; i < sizeof(saved) / sizeof(saved[0]); i++)
+		if (saved[i].reg == reg)
+			*frame(c, saved[i].offset) = (uint64_t)c->g[reg];
+	/* in ranges of another kind the word has something else */
+	if (reg == REG_R8 && !c->range->rdi_rsi)
+		*frame(c, F_R8) = (uint64_t)c->g[reg];
+}
+
+/* The flags that `save` has put into ax, or is about to. */
+static void change_flags_in_ax(const struct pb_context *c)
+{
+	if (c->range && c->off && c->off < c->range->saved)
+		c->g[REG_RAX] = (c->g[REG_RAX] & ~0xffffl) | saved_flags(c->g[REG_EFL]);
+}
+
+/* The frame has a new value. If the registers are being reloaded, this begins again. */
+static void reload_again(const struct pb_context *c)
+{
+	uint64_t pc = (uint64_t)c->real[REG_RIP], begin;
+
+	if (!c->range)
+		return;
+	begin = (uint64_t)c->range + (uint64_t)(int64_t)c->range->start;
+	for (const struct pb_hot_restore *r = __start_pb_hot_restores; r < __stop_pb_hot_restores;
+	     r++) {
+		uint64_t start = (uint64_t)r + (uint64_t)(int64_t)r->start;
+
+		if (start - begin < c->range->end && pc > start && pc - start <= r->length)
+			c->g[REG_RIP] = (greg_t)start;
+	}
+}
+
 bool pb_context_end(const struct pb_context *c)
 {
-	greg_t *g = c->g;
+	greg_t *g = c->g, flags = g[REG_EFL];
+	bool again = false;
 
 	if (g[REG_RIP] != c->shown[REG_RIP] || g[REG_RSP] != c->shown[REG_RSP])
 		return false;
 	for (int i = 0; i < NGREG; i++) {
-		greg_t control = i == REG_EFL ? g[i] & ~STATUS_FLAGS : 0;
+		bool changed = g[i] != c->shown[i];
 
-		if (i == REG_EFL && c->frame[i])
-			*(uint32_t *)c->frame[i] = saved_flags(g[i]);
-		else if (c->frame[i] && g[i] != c->shown[i])
-			*c->frame[i] = (uint64_t)g[i];
-		else if (g[i] != c->shown[i])
+		if (i == REG_EFL)
 			continue;
-		g[i] = i == REG_EFL ? (c->real[i] & STATUS_FLAGS) | control : c->real[i];
+		if (changed && !c->frame[i]) {
+			change_frame_too(c, i);
+			continue;
+		}
+		if (changed)
+			*c->frame[i] = (uint64_t)g[i];
+		again |= changed;
+		g[i] = c->real[i];
 	}
+	if (c->frame[REG_EFL]) {
+		*(uint32_t *)c->frame[REG_EFL] = saved_flags(flags);
+		again |= (flags ^ c->shown[REG_EFL]) & STATUS_FLAGS;
+		g[REG_EFL] = (c->real[REG_EFL] & STATUS_FLAGS) | (flags & ~STATUS_FLAGS);
+	} else if ((flags ^ c->shown[REG_EFL]) & STATUS_FLAGS) {
+		change_flags_in_ax(c);
+	}
+	if (again)
+		reload_again(c);
 	return true;
 }

@@ -14,12 +14,20 @@
 struct pb_hot_range {
 	int32_t start;		/* offset of the range's first byte from this member's address */
 	uint32_t saved, end;	/* offsets from the range's first byte; `end` is the range's size */
-	uint32_t rdi_rsi;	/* 0: none of rdi, rsi and r8 is in the frame; 1: rdi and rsi are;
-				 * 2: all three are */
+	uint32_t rdi_rsi;	/* Which of rdi, rsi and r8 have their program's values only in the
+				 * frame. 0: none of them; the frame may have the values, too. 1:
+				 * rdi and rsi. 2: all three. 3: rdi; the frame has rsi, too. */
 	uint32_t of;		/* What r11 holds. PB_HOT_ENTRY: the site. PB_HOT_RET: the program's
 				 * r11. PB_HOT_JUMP: the address at which the exit's stub goes
 				 * on. */
 };
+/* Code that reloads registers from the frame. From the second instruction on, some registers have
+ * the program's values again. This also holds at the instruction after this code. */
+struct pb_hot_restore {
+	int32_t start;		/* offset from this member's own address */
+	uint32_t length;
+};
+
 /* Code in which an exit is under way, and the exit's record isn't written yet. rcx is the call that
  * ends, or 0 if there is none. In all other code of exits, either no exit is under way, or its
  * record is written. */
@@ -43,6 +51,8 @@ extern const struct pb_near_range __stop_pb_near_ranges[] PB_HIDDEN;
 extern const int32_t __start_pb_near_leaves[] PB_HIDDEN, __stop_pb_near_leaves[] PB_HIDDEN;
 extern const struct pb_hot_range __start_pb_hot_ranges[] PB_HIDDEN;
 extern const struct pb_hot_range __stop_pb_hot_ranges[] PB_HIDDEN;
+extern const struct pb_hot_restore __start_pb_hot_restores[] PB_HIDDEN;
+extern const struct pb_hot_restore __stop_pb_hot_restores[] PB_HIDDEN;
 extern const struct pb_hot_unwritten __start_pb_hot_unwritten[] PB_HIDDEN;
 extern const struct pb_hot_unwritten __stop_pb_hot_unwritten[] PB_HIDDEN;
 extern const char __start_pb_hot[] PB_HIDDEN, __stop_pb_hot[] PB_HIDDEN;

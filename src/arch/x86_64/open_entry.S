@@ -87,7 +87,8 @@
 .Lend_\name:
 	go_on
 	.cfi_endproc
-	hot_range \name, .Lsaved_\name, .Lend_\name
+	hot_range \name, .Lsaved_\name, .Lemitted_\name, 3
+	hot_range .Lemitted_\name, .Lemitted_\name, .Lend_\name
 
 	/* Writes the parent's ENTRY, which the parent's first traced callee needs. rcx (the
 	 * parent), rdi (the thread) and r11 (the site) are preserved. */
@@ -154,7 +155,13 @@
 	go_on
 	.cfi_endproc
 .Lcode_end_\name:
-	hot_range .Lemit_\name, .Lemit_\name, .Lreject_end_\name
+	.if !\lazy
+	hot_range .Lemit_\name, .Lemit_\name, .Lentry_\name, 3
+	hot_range .Lentry_\name, .Lentry_\name, .Lbelow_\name
+	.endif
+	hot_range .Lbelow_\name, .Lbelow_\name, .Lslow_\name, 3
+	hot_range .Lslow_\name, .Lslow_\name, .Llimited_\name
+	hot_range .Llimited_\name, .Llimited_\name, .Lreject_end_\name, 3
 	near_range \name, .Lcode_end_\name
 	.size \name, . - \name
 	.endm

@@ -94,7 +94,7 @@
 	open_free rcx, T_TOP(%rdi)
 .Lback_\name:
 	mov	F_R8(%rsp), %r8
-	restore
+	restore from=.Lback_\name
 	.if \jump
 	jmp	*%r11
 	.else

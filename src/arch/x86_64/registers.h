@@ -2,6 +2,7 @@
 /* Registers in a signal's context and in struct pt_regs. arch/arch.h has the contracts. */
 #ifndef PB_ARCH_X86_64_REGISTERS_H
 #define PB_ARCH_X86_64_REGISTERS_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <ucontext.h>
 #include "arch/x86_64/frame.h"
@@ -16,6 +17,8 @@ struct pb_context {
 	uint64_t *frame[NGREG];			/* where the program's value is; NULL: in g */
 	const struct pb_hot_range *range;	/* the code that was interrupted */
 	uint64_t off;				/* the offset of the interrupted pc in that code */
+	bool own;				/* an instruction of a stub was interrupted that
+						 * isn't a copy of the program's */
 };
 
 static inline uint64_t pb_context_pc(const ucontext_t *uc)

@@ -130,8 +130,8 @@ pb_watch_ret:
 .Lend_ret:
 	.cfi_endproc
 	hot_range pb_watch_ret, .Lsaved_ret, .Lmatched_ret, 0, PB_HOT_RET
-	hot_range .Lmatched_ret, .Lmatched_ret, .Lstepped_over_ret, 2, PB_HOT_RET
-	hot_range .Lback_ret, .Lback_ret, .Lother_ret, 2, PB_HOT_RET
+	hot_range .Lmatched_ret, .Lmatched_ret, .Lstepped_over_ret, 1, PB_HOT_RET
+	hot_range .Lback_ret, .Lback_ret, .Lother_ret, 1, PB_HOT_RET
 	hot_range .Lother_ret, .Lother_ret, .Lend_ret, 0, PB_HOT_RET
 	hot_unreserved .Lleft_ret, .Lreturned_ret
 	.size pb_watch_ret, . - pb_watch_ret
