@@ -34,7 +34,7 @@
 
 #define LOOK_NS		250000000ull
 #define ALL_EACH	8	/* one in this many looks treats every thread as a suspect */
-#define WORK_SHARE	20	/* the pause is this multiple of the last look's duration */
+#define WORK_SHARE	20	/* the pause is this multiple of the last look's processor time */
 #define ASK_MAX		4096	/* limit of the threads in one call of threads_alive() */
 #define FOUND_MAX	1024	/* limit of the chunks of dead threads that one look finds */
 
@@ -212,6 +212,16 @@ static void sleep_until(struct pb_drain *d, uint64_t when)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* Returns this thread's processor time. The elapsed time would count the time for which the thread
+ * had no processor. */
+static uint64_t own_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void *reaper_main(void *arg)
 {
 	struct pb_drain *d = arg;
@@ -220,14 +230,13 @@ static void *reaper_main(void *arg)
 
 	while (!d->stop) {
 		uint64_t pause = work * WORK_SHARE > LOOK_NS ? work * WORK_SHARE : LOOK_NS;
-		uint64_t begin = pb_now_ns() + pause;
 
-		sleep_until(d, begin);
+		sleep_until(d, pb_now_ns() + pause);
 		if (d->stop)
 			break;
-		begin = pb_now_ns();
+		uint64_t begin = own_ns();
 		pb_drain_dead_look(d, ++looks % ALL_EACH == 0);
-		work = pb_now_ns() - begin;
+		work = own_ns() - begin;
 	}
 	return NULL;
 }
