@@ -23,7 +23,7 @@ bool record_procs_have_terminal(pid_t pid, int fd)
 	struct stat ours, st;
 	char path[300];
 	unsigned n = 0;
-	bool found = false;
+	bool found = false, none = true;
 	DIR *d;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
@@ -34,6 +34,7 @@ bool record_procs_have_terminal(pid_t pid, int fd)
 		return true;
 	}
 	for (struct dirent *e; !found && (e = readdir(d));) {
+		none &= e->d_name[0] == '.';
 		/* skip standard input: it may be open for writing, too, but programs only read from
 		 * it */
 		if (e->d_name[0] == '.' || (e->d_name[0] == '0' && !e->d_name[1]))
@@ -42,5 +43,5 @@ bool record_procs_have_terminal(pid_t pid, int fd)
 		found = n++ == DESCRIPTORS || (!stat(path, &st) && same_terminal(&st, &ours));
 	}
 	closedir(d);
-	return found;
+	return found || none;
 }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 /* True if a descriptor of the process leads to the terminal of the recorder's descriptor fd.
- * Standard input doesn't count. Also true if this can't be found out. */
+ * Standard input doesn't count. Also true if this can't be found out, for example because the
+ * process is ending and has no descriptors any more. */
 bool record_procs_have_terminal(pid_t pid, int fd);
 #endif

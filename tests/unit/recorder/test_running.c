@@ -30,6 +30,7 @@
 #include "recorder/ring_memory.h"
 #include "recorder/running.h"
 #include "recorder/target.h"
+#include "recorder/terminal.h"
 
 static void lines(void **state)
 {
@@ -74,26 +75,31 @@ static void libraries(void **state)
 	assert_int_equal(none.nr, 0);
 }
 
-/* Starts a process that executes cat with the arguments, and waits until cat runs. */
+/* Starts a process that executes cat with the arguments, and waits until cat has copied a byte. A
+ * descriptor that exec closes would be too early a sign: the kernel closes it before it sets the
+ * name and the arguments. */
 static pid_t start(char *const *argv, int *to)
 {
-	int fds[2], done[2];
+	int fds[2], out[2];
 	pid_t pid;
 	char c;
 
 	assert_int_equal(pipe(fds), 0);
-	assert_int_equal(pipe2(done, O_CLOEXEC), 0);
+	assert_int_equal(pipe(out), 0);
 	pid = fork();
 	if (!pid) {
 		dup2(fds[0], 0);
+		dup2(out[1], 1);
 		close(fds[1]);
+		close(out[0]);
 		execv("/bin/cat", argv);
 		_exit(127);
 	}
 	close(fds[0]);
-	close(done[1]);
-	assert_int_equal(read(done[0], &c, 1), 0);
-	close(done[0]);
+	close(out[1]);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	assert_int_equal(read(out[0], &c, 1), 1);
+	close(out[0]);
 	*to = fds[1];
 	return pid;
 }
@@ -131,6 +137,19 @@ static void arguments(void **state)
 	waitpid(pid, NULL, 0);
 	assert_null(record_running_target(&t, pid));
 	record_running_close(&t);
+}
+
+/* A zombie has no descriptors. The file that they led to can't be found out. */
+static void ended(void **state)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_true(record_procs_have_terminal(pid, 2));
+	waitpid(pid, NULL, 0);
 }
 
 static void files(void **state)
@@ -248,7 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines), cmocka_unit_test(libraries), cmocka_unit_test(arguments),
 		cmocka_unit_test(files), cmocka_unit_test(not_opened), cmocka_unit_test(rights),
-		cmocka_unit_test(older),
+		cmocka_unit_test(older), cmocka_unit_test(ended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
