@@ -6,7 +6,6 @@ Most tests use the command line and the views' text only through this module. So
 changes, these tests need no change."""
 import collections
 import csv
-import functools
 import glob
 import io
 import json
@@ -14,10 +13,14 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
+
+from checks.replay_text import INDENT_LEVELS, Event, function_name, marker_errors, parse_replay, with_depths
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -76,6 +79,14 @@ def patience(seconds):
     return seconds * PATIENCE
 
 
+def wait_until(condition, seconds):
+    """Waits until condition() is true, with patience. Returns its last result."""
+    end = time.monotonic() + patience(seconds)
+    while not (result := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return result
+
+
 Result = collections.namedtuple("Result", "status out err seconds")
 
 
@@ -87,10 +98,15 @@ def run(argv, timeout=60, stdin=None, cwd=None, env=None):
     spite of --no-loss. `record` reports either case. Such a run proves nothing, so it is repeated."""
     def attempt():
         r = run_once(argv, timeout, stdin, cwd, env)
-        if argv[0] == PATCHBAY and (again_if_late and unanswered(r.err) or again_if_lossy and gave_up(r.err)):
+        if runs_patchbay(argv) and is_late(r.err):
             raise Late
         return r
     return repeat_if_late(attempt)
+
+
+def runs_patchbay(argv):
+    """Returns whether Patchbay, or a special build of it, is this program or a part of its command line."""
+    return any(re.search(r"(?:^|[\s/])patchbay(?:$|\s)", os.fsdecode(arg)) for arg in argv)
 
 
 class Late(Exception):
@@ -105,6 +121,20 @@ def repeat_if_late(attempt):
         except Late:
             pass
     raise Skip("the machine is too busy: the recorder had no processor for 150 ms, five times")
+
+
+def is_late(err):
+    return again_if_late and unanswered(err) or again_if_lossy and gave_up(err)
+
+
+late_seen = False       # a recorder of the current test was late
+
+
+def note_late(err):
+    """If `err` of a recorder says that it was late, the current test proves nothing by failing: Tally
+    repeats the test. For recorders that run() didn't start."""
+    global late_seen
+    late_seen |= bool(is_late(err))
 
 
 again_if_late = True    # False in tests of a recorder that is late
@@ -136,6 +166,15 @@ def kill_group(p):
 def tail(data, lines=8):
     text = data.decode(errors="replace") if isinstance(data, bytes) else data
     return "\n".join("    " + l for l in text.strip().splitlines()[-lines:])
+
+
+def hold_port():
+    """Returns a free TCP port of 127.0.0.1, and a socket. While the socket is open, no other program gets
+    the port as a free one. A server that sets SO_REUSEADDR can use the port."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", 0))
+    return str(s.getsockname()[1]), s
 
 
 # --- the tool ---------------------------------------------------------------
@@ -222,68 +261,6 @@ def calls_by_function(data):
     return calls
 
 
-# A line of function_graph text: "  1234)   0.5 us  |    name() {". The text after the '|' is the
-# call. Other columns may come between the ')' and the '|'.
-INDENT_LEVELS = 256     # replay doesn't indent deeper calls any further
-TID_COLUMN = re.compile(r"^\s*\[?\s*(?:\S+-)?(\d+)\]?\s*[)|]$")
-COMMENT = re.compile(r"\s*/\*.*?\*/\s*")
-Event = collections.namedtuple("Event", "tid kind depth name")
-
-
-@functools.lru_cache(maxsize=1 << 12)
-def tid_in(column):
-    """Returns the tid in a line's first columns, which end with ')' or '|'. None: the line shows no
-    call."""
-    m = TID_COLUMN.match(column.decode(errors="replace"))
-    return int(m.group(1)) if m else None
-
-
-@functools.lru_cache(maxsize=1 << 17)
-def event(column, right):
-    """Returns the event of a line, from its first columns and from the text after the '|'. None:
-    the line is a remark."""
-    tid = tid_in(column)
-    text = right.lstrip(b" ")
-    depth = max(0, len(right) - len(text) - 2) // 2
-    text = text.decode(errors="replace")
-    if tid is None or text.startswith("/*"):
-        return None
-    text = COMMENT.sub("", text).rstrip()
-    if text.startswith("}"):
-        return Event(tid, "close", depth, "")
-    if text.endswith("{"):
-        return Event(tid, "open", depth, function_name(text[:-1]))
-    if text.endswith(";"):
-        return Event(tid, "leaf", depth, function_name(text[:-1]))
-    return None
-
-
-def parse_replay(lines):
-    """Yields the open, leaf and close events of function_graph text."""
-    for line in lines:
-        if line.startswith(b"#"):
-            continue
-        end = line.find(b")") + 1
-        bar = line.find(b"|", end)
-        if not end or bar < 0:
-            end = line.find(b"|") + 1
-            bar = line.find(b"|", end)
-        if not end or bar < 0:
-            continue
-        e = event(line[:end], line[bar + 1:])
-        if e:
-            yield e
-
-
-def function_name(text):
-    text = text.strip()
-    if text.endswith("()"):
-        text = text[:-2]
-    text = re.sub(r" \[[^\]]*\]$", "", text)        # module
-    # C++: only the last part of a name counts, without arguments
-    return re.sub(r"\(.*\)(?: const)?$", "", text).split("::")[-1] or text
-
-
 def replay_events(data, *options):
     """Yields the events of a data directory."""
     p = subprocess.Popen([PATCHBAY, "replay", "-d", data, *options], stdout=subprocess.PIPE,
@@ -328,76 +305,6 @@ def chrome_events(data):
             st.append(end)
 
 
-def with_depths(events):
-    """Yields each event with a list: the names of the open calls of the event's thread. The view
-    doesn't indent very deep calls any further, so this function computes the depth of their events.
-    The list of names is cut to the event's depth, and doesn't have the event's own name yet."""
-    stacks = collections.defaultdict(list)
-    for e in events:
-        st = stacks[e.tid]
-        if e.depth >= INDENT_LEVELS:
-            e = Event(e.tid, e.kind, max(INDENT_LEVELS, len(st) - (e.kind == "close")), e.name)
-        del st[e.depth:]
-        while len(st) < e.depth:
-            st.append("?")
-        yield e, st
-        if e.kind == "open":
-            st.append(e.name)
-
-
-def is_handler(name):
-    return name.startswith("on_")
-
-
-def marker_errors(events, paths, limit=5):
-    """Checks each call of marker_begin among the events. Its ancestors must end in one of `paths`.
-    Its callees must be exactly marker_a { marker_b } and marker_c. The calls of a signal handler
-    don't count as callees of the interrupted call, but markers in handlers are checked, too.
-    Returns (number of markers, complaints)."""
-    want = [("marker_a", 0), ("marker_b", 1), ("marker_c", 0)]
-    current = {}                        # tid -> [depth, path, callees] of each open marker_begin
-    seen, errors = 0, []
-
-    def complain(text):
-        if len(errors) < limit:
-            errors.append(text)
-
-    def finish(tid, depth):
-        open_markers = current.get(tid, [])
-        while open_markers and open_markers[-1][0] >= depth:
-            _, path, got = open_markers.pop()
-            if got != want:
-                complain("%s: the calls below marker_begin are %s" % ("/".join(path[-4:]), got))
-
-    for e, st in with_depths(events):
-        markers = current.setdefault(e.tid, [])
-        if markers:
-            finish(e.tid, e.depth)
-        if e.kind == "close":
-            continue
-        if markers:
-            base = markers[-1][0]
-            between = st[base + 1:] + [e.name]
-            if not any(is_handler(n) for n in between) and e.name != "marker_begin":
-                markers[-1][2].append((e.name, e.depth - base - 1))
-        if e.name == "marker_begin":
-            seen += 1
-            if paths and not any(path_ends(st, p) for p in paths):
-                complain("marker_begin's ancestors are %s" % "/".join(st[-8:]))
-            markers.append([e.depth, list(st), []])
-            if e.kind == "leaf":
-                finish(e.tid, e.depth)
-    for tid in list(current):
-        finish(tid, 0)
-    return seen, errors
-
-
-def path_ends(stack, path):
-    """Returns whether the stack ends in path. '?' stands for a call that was open when the view of
-    this thread or stack began."""
-    return len(stack) >= len(path) and all(a in (b, "?") for a, b in zip(stack[-len(path):], path))
-
-
 # --- control of a running session -------------------------------------------
 
 def descendant(pid, exe):
@@ -418,6 +325,16 @@ def descendant(pid, exe):
             except OSError:     # the thread has just ended
                 pass
     return None
+
+
+def prefer(pid):
+    """Gives a session (setsid) nearly all processor time, if the scheduler has groups for sessions and if this test
+    is root's. Then only the session's own processes compete with each other."""
+    try:
+        with open("/proc/%d/autogroup" % pid, "w") as f:
+            f.write("-20")
+    except OSError:
+        pass
 
 
 class Session:
@@ -444,7 +361,9 @@ class Session:
                     return
                 why = tail(r.err)
             if self.process.poll() is not None:
-                raise Failure("record ended with %s\n%s" % (self.process.returncode, tail(self.process.stderr.read())))
+                err = self.process.stderr.read()
+                note_late(err)
+                raise Failure("record ended with %s\n%s" % (self.process.returncode, tail(err)))
             if time.monotonic() > end:
                 raise Failure("no answer from the session after %d s\n%s" % (patience(timeout), why))
             time.sleep(0.02)
@@ -473,9 +392,17 @@ class Session:
             kill_group(self.process)
             out, err = self.process.communicate()
             raise Failure("the traced program does not end\n%s" % tail(err))
+        note_late(err)
         return Result(self.process.returncode, out, err, 0)
 
     def kill(self):
+        if sys.exc_info()[0] and self.alive() and self.pid:
+            # the test has failed: let the recorder say whether it was late
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+                note_late(self.process.communicate(timeout=patience(10))[1])
+            except (OSError, ValueError, subprocess.TimeoutExpired):
+                pass
         if self.alive():
             kill_group(self.process)
         self.process.communicate()
@@ -546,15 +473,30 @@ class Tally:
         self.passed = self.failed = self.skipped = 0
 
     def test(self, name, fn, *args):
+        def attempt():
+            global late_seen
+            late_seen = False
+            try:
+                return fn(*args)
+            except (Skip, Late):
+                raise
+            except Exception:
+                if late_seen:
+                    raise Late
+                raise
+
         start = time.monotonic()
         try:
-            note = fn(*args)
+            note = repeat_if_late(attempt)
         except Skip as e:
             self.skipped += 1
             self.line("skip", name, str(e), start)
         except Failure as e:
             self.failed += 1
             self.line("FAIL", name, str(e), start)
+        except Exception:
+            self.failed += 1
+            self.line("FAIL", name, "the test itself failed\n" + tail(traceback.format_exc()), start)
         else:
             self.passed += 1
             self.line("ok", name, note or "", start)
