@@ -205,11 +205,17 @@ static void show_progress(struct run *r)
 /* Reports a limit as soon as it is reached. */
 static void report_limits(struct run *r)
 {
+	bool full = r->drain.full && !r->reported_full;
+	bool failed = r->drain.error && !r->reported_error;
 	char text[200], bytes[32];
 
+	/* The program's last calls may have reached the limit. Then the program had ended before,
+	 * but its SIGCHLD may not have been handled yet. */
+	if (full || failed)
+		reap(r);
 	/* with --overwrite, data is written only at the end: the closing line reports what
 	 * --max-size dropped */
-	if (r->drain.full && !r->reported_full && r->o->mode != PB_RING_OVERWRITE) {
+	if (full && r->o->mode != PB_RING_OVERWRITE) {
 		r->reported_full = true;
 		record_format_bytes(r->o->max_size, bytes, sizeof(bytes));
 		snprintf(text, sizeof(text), r->o->pid ? "%s recorded (--max-size)" :
@@ -219,7 +225,7 @@ static void report_limits(struct run *r)
 		record_error("%s", text);
 		pb_datadir_note(&r->datadir, text);
 	}
-	if (r->drain.error && !r->reported_error) {
+	if (failed) {
 		r->reported_error = true;
 		clear_progress(r);
 		record_error("%s/chunks: %s; the written data is kept%s. With -F, -t or "
