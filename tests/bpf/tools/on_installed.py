@@ -13,12 +13,6 @@ from found import text_of, unpack
 from tool import SLOTS, Tool
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def wait_port(port, process):
     for _ in range(pbtest.patience(200)):
         try:
@@ -90,21 +84,22 @@ class Redislat(Tool):
     requests = 3000
 
     def run(self):
-        place, port = self.place, free_port()
+        place, (port, held) = self.place, pbtest.hold_port()
         server = place.tool("redis-server")
         bench = place.tool("redis-benchmark")
-        argv = [*self.trace(), server, "--port", str(port), "--save", "", "--daemonize", "no"]
+        argv = [*self.trace(), server, "--port", port, "--save", "", "--daemonize", "no"]
         p = subprocess.Popen(argv, cwd=place.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              env=pbtest.clean_env(), start_new_session=True)
         try:
-            wait_port(port, p)
+            wait_port(int(port), p)
             for test in ("set", "get", "incr"):
-                r = pbtest.run([bench, "-p", str(port), "-n", str(self.requests), "-c", "10",
+                r = pbtest.run([bench, "-p", port, "-n", str(self.requests), "-c", "10",
                                 "-P", "4", "-t", test, "-q"], 120)
                 if r.status:
                     raise Failure("redis-benchmark: %s" % pbtest.tail(r.err))
-            pbtest.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], 60)
+            pbtest.run(["redis-cli", "-p", port, "shutdown", "nosave"], 60)
             out, err = p.communicate(timeout=pbtest.patience(60))
+            pbtest.note_late(err)
         finally:
             pbtest.kill_group(p)
         return out, err
