@@ -5,35 +5,57 @@
  *   z   the child's main thread has exited
  *   d   the child isn't dumpable
  *   p   neither of these
- * goes_on MODE FILE [NAME]: the child takes the name NAME, and writes to FILE how often it called
- * work().
+ * goes_on MODE FILE SAID [NAME]: the child takes the name NAME. It calls work() until the recorder
+ * has written to the file SAID that another process is recorded. Then it writes to FILE how often
+ * it called work().
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#define LEAST	100	/* calls, one each 4 ms */
+#define MOST	15000	/* if the recorder says nothing, the test fails */
+
 static volatile unsigned long sink;
+static const char *file, *said;
 
 __attribute__((noipa)) void work(int i)
 {
 	sink += (unsigned long)i;
 }
 
-static void *thread(void *file)
+static int is_said(void)
+{
+	int fd = open(said, O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return strstr(text, "and is recorded") != NULL;
+}
+
+static void *thread(void *unused)
 {
 	struct timespec t = { 0, 4000000 };
+	char part[4096];
+	int n;
 	FILE *f;
 
-	for (int i = 0; i < 250; i++) {
-		work(i);
+	for (n = 0; n < LEAST || (n < MOST && !is_said()); n++) {
+		work(n);
 		nanosleep(&t, NULL);
 	}
-	f = fopen(file, "w");
-	fprintf(f, "%d\n", 250);
+	snprintf(part, sizeof(part), "%s.part", file);
+	f = fopen(part, "w");
+	fprintf(f, "%d\n", n);
 	fclose(f);
+	rename(part, file);
 	_exit(0);
 }
 
@@ -45,11 +67,13 @@ int main(int argc, char **argv)
 		usleep(100000);
 		return 0;
 	}
-	if (argc > 3)
-		prctl(PR_SET_NAME, argv[3]);
+	file = argv[2];
+	said = argv[3];
+	if (argc > 4)
+		prctl(PR_SET_NAME, argv[4]);
 	if (argv[1][0] == 'd')
 		prctl(PR_SET_DUMPABLE, 0);
-	pthread_create(&t, NULL, thread, argv[2]);
+	pthread_create(&t, NULL, thread, NULL);
 	if (argv[1][0] == 'z')
 		pthread_exit(NULL);
 	pause();
