@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "shared_ring.h"
+
 #define DEPTH 300
 
 static volatile long sink;
@@ -29,7 +31,7 @@ static void fill(void)
 static void ends(void)
 {
 	kill(recorder, SIGCONT);
-	usleep(500000);
+	wait_for_room(shared_ring());
 }
 
 static void is_killed(void)

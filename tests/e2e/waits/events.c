@@ -40,7 +40,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FRESH_MS	150	/* after this time, a continued recorder has sent a heartbeat */
+#include "../supply/shared_ring.h"
+
+#define BEATS		15
 #define MAX_CONNS	5000
 #define CALLS		300000
 #define AT_ONCE		1000
@@ -48,6 +50,7 @@
 
 static const char *how, *session, *plugin, *self;
 static pid_t recorder;
+static const struct pb_ring *ring;
 static int conns[MAX_CONNS], nr_conns;
 extern char **environ;
 
@@ -75,6 +78,20 @@ static char state_of(pid_t pid)
 	fclose(f);
 	p = strrchr(text, ')');
 	return p ? p[2] : 0;
+}
+
+/* Returns whether all threads of the recorder have ended. The main thread may end first. The socket
+ * is closed when the last thread ends. */
+static int is_dead(void)
+{
+	char tasks[40], state = state_of(recorder);
+	glob_t g = { 0 };
+	int more;
+
+	snprintf(tasks, sizeof(tasks), "/proc/%d/task/*", (int)recorder);
+	more = !glob(tasks, 0, NULL, &g) && g.gl_pathc > 1;
+	globfree(&g);
+	return !more && (!state || state == 'Z');
 }
 
 static void fill_backlog(void)
@@ -106,11 +123,13 @@ static void disturb(void)
 {
 	if (!strcmp(how, "alive"))
 		return;
-	sleep_ms(FRESH_MS);
+	/* after an earlier event, the recorder must have noticed that it was continued */
+	if (ring && !is_dead())
+		wait_for_heartbeats(ring, BEATS);
 	if (!strcmp(how, "killed")) {
-		if (state_of(recorder))
+		if (!is_dead())
 			kill(recorder, SIGKILL);
-		while (state_of(recorder) && state_of(recorder) != 'Z')
+		while (!is_dead())
 			sleep_ms(1);
 		return;
 	}
@@ -421,6 +440,7 @@ int main(int argc, char **argv)
 	session = argv[2];
 	plugin = argv[3];
 	recorder = getppid();
+	ring = shared_ring();
 	for (int i = 4; i < argc; i++)
 		run(argv[i]);
 	return 0;

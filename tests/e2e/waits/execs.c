@@ -38,7 +38,7 @@ static pid_t child(void)
 	pid_t pid = fork();
 
 	if (!pid)
-		alarm(5);
+		alarm(120);
 	return pid;
 }
 

@@ -12,9 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../supply/shared_ring.h"
+
 #define HANDLER_US	50000	/* the signal's period; dlopen waits for 150 ms */
-#define HEARTBEAT_US	150000	/* after this time the recorder has sent a heartbeat */
-#define CHILD_S		5
+#define BEATS		15
+#define CHILD_S		120
 
 static pid_t child = -1;
 static volatile sig_atomic_t loads;
@@ -56,9 +58,12 @@ int main(int argc, char **argv)
 	struct itimerval at = { .it_value.tv_usec = HANDLER_US, .it_interval.tv_usec = HANDLER_US };
 	int result, status = -1;
 	pid_t recorder = getppid();
+	const struct pb_ring *ring = shared_ring();
 
+	if (!ring)
+		errx(1, "the program isn't traced");
 	signal(SIGALRM, handler);
-	usleep(HEARTBEAT_US);
+	wait_for_heartbeats(ring, BEATS);
 	kill(recorder, SIGSTOP);
 	setitimer(ITIMER_REAL, &at, NULL);
 	result = call(argv[1]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* hold PID MILLISECONDS: stops the main thread of a process and lets its other threads run. A
- * recorder that is stopped like this seems to be busy. Prints "held" when the thread has
- * stopped. */
+ * recorder that is stopped like this seems to be busy. Prints "held" when the thread has stopped.
+ * The time begins when hold gets a byte. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ int main(int argc, char **argv)
 	waitpid(pid, &status, __WALL);
 	puts("held");
 	fflush(stdout);
+	getchar();
 	usleep((unsigned)atoi(argv[2]) * 1000u);
 	return ptrace(PTRACE_DETACH, pid, 0, 0) != 0;
 }
