@@ -318,12 +318,12 @@ static enum verdict run_both(uint64_t bias, const struct place *p)
 	sandbox_clear_text();
 	sandbox_write_text(ORIGINAL, window.rest, window.head.window_len);
 	sandbox_run(ORIGINAL, RUN_ORIGINAL, SHORT_MS);
-	if (o->signal == SIGALRM)
+	if (o->signal == SIGPROF)
 		return ENDLESS;
 	if (!patch(bias, p))
 		return UNREACHABLE;
 	sandbox_run(ORIGINAL, RUN_PATCHED, SHORT_MS);
-	if (c->signal == SIGALRM)	/* the machine is busy, or the loop is endless */
+	if (c->signal == SIGPROF)	/* the machine is busy, or the loop is endless */
 		sandbox_run(ORIGINAL, RUN_PATCHED, LONG_MS);
 	map_pc(o, p);
 	map_pc(c, p);
@@ -373,7 +373,7 @@ static bool differs_from_itself(void)
 	sandbox_write_text(ORIGINAL, window.rest, window.head.window_len);
 	sandbox_run(ORIGINAL, RUN_ORIGINAL, SHORT_MS);
 	sandbox_run(ORIGINAL, RUN_PATCHED, SHORT_MS);
-	return o->signal == SIGALRM || again->signal == SIGALRM || !result_same(o, again);
+	return o->signal == SIGPROF || again->signal == SIGPROF || !result_same(o, again);
 }
 
 /* Tests one window. choices: CHOOSE_*. random: the seed of everything else. */

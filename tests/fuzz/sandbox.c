@@ -162,10 +162,10 @@ void sandbox_run(uint64_t pc, int which, unsigned ms)
 	fill((void *)STACK, SANDBOX, ~memory_seed);
 	if (!sigsetjmp(back, 1)) {
 		/* from this line on, the signal handler can jump back */
-		setitimer(ITIMER_REAL, &limit, NULL);
+		setitimer(ITIMER_PROF, &limit, NULL);
 		go(pc);
 	}
-	setitimer(ITIMER_REAL, &off, NULL);
+	setitimer(ITIMER_PROF, &off, NULL);
 	memcpy(results[which].data, (void *)DATA, SANDBOX);
 	memcpy(results[which].stack, (void *)STACK, SANDBOX);
 }
@@ -236,7 +236,7 @@ void sandbox_set_up(void)
 	static uint8_t alternate[1 << 17];
 	stack_t ss = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
 	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGALRM };
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGPROF };
 	static const uint64_t maps[] = { STUB1, STUB2, DATA, STACK };
 	static bool done;
 

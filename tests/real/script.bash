@@ -16,7 +16,7 @@ printf '%s\n' {z..a} | sort | tr -d '\n' | rev; echo
 seq 1 2000 | grep -c 7
 cat <(echo one) <(echo two) | while read -r w; do echo "<$w>"; done
 coproc { read l; echo "co $l"; }; echo hi >&"${COPROC[1]}"; read -r r <&"${COPROC[0]}"; echo "$r"; wait 2>/dev/null
-timeout 5 true; echo "$?"; timeout 0.1 sleep 10; echo "$?"
+timeout 300 true; echo "$?"; timeout 0.1 sleep 10; echo "$?"
 ( trap 'echo bye' EXIT; exit 3 ); echo "$?"
 { sh -c 'kill -TERM $$'; } 2>/dev/null; echo "$?"
 exit 9

@@ -94,14 +94,28 @@ static int write_shared(void)
 	return found;
 }
 
+static int count_lines(const char *path, const char *with)
+{
+	FILE *f = fopen(path, "r");
+	char line[512];
+	int nr = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		nr += !!strstr(line, with);
+	if (f)
+		fclose(f);
+	return nr;
+}
+
 /* Returns how many processes have the programs' map `runs`. Each of them holds a lock on the map's
- * file. */
+ * file. The kernel writes its list of locks in parts. If other locks come and go between two parts,
+ * a line may be missing, or be there twice. */
 static int count_owners(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
 	char line[512], inode[32] = "";
 	struct stat st;
-	int nr = 0;
+	int nr = 0, last = -1;
 
 	while (f && fgets(line, sizeof(line), f)) {
 		char *path = strchr(line, '/');
@@ -113,11 +127,10 @@ static int count_owners(void)
 	}
 	if (f)
 		fclose(f);
-	f = fopen("/proc/locks", "r");
-	while (f && *inode && fgets(line, sizeof(line), f))
-		nr += !!strstr(line, inode);
-	if (f)
-		fclose(f);
+	while (*inode && nr != last) {
+		last = nr;
+		nr = count_lines("/proc/locks", inode);
+	}
 	return nr;
 }
 

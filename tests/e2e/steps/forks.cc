@@ -77,7 +77,7 @@ static int late_fd;
 static void begin_child(void)
 {
 	is_child = true;
-	alarm(20);	/* a child that hangs is reported like one that dies */
+	alarm(200);	/* a child that hangs is reported like one that dies */
 	forget_text();
 	marks = 0;
 	memcpy(made_at_mark, made, sizeof(made));

@@ -302,7 +302,7 @@ __attribute__((constructor)) static void start(void)
 
 	if (!path || option("quiet", 0) || nr > 64)
 		return;
-	alarm(60);	/* without the alarm, a writer would wait forever for a killed recorder */
+	alarm(600);	/* without the alarm, a writer would wait forever for a killed recorder */
 	if (option("garbage", 0))
 		send_garbage(path);
 	if (hello(path))

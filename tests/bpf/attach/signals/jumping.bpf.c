@@ -46,4 +46,10 @@ SEC("uprobe/jumping:last") int on_last(struct pt_regs *ctx)
 	return 0;
 }
 
+/* Tells the program how many bytes of the ring buffer haven't been read. */
+SEC("uprobe/jumping:unread") int on_unread(struct pt_regs *ctx)
+{
+	return bpf_override_return(ctx, bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA));
+}
+
 char LICENSE[] SEC("license") = "GPL";
