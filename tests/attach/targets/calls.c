@@ -333,8 +333,11 @@ static const struct call {
 
 /* --- the feeder ----------------------------------------------------------- */
 
-static void feed_once(const char *name, uint64_t number)
+/* Sends the number. Returns whether it was sent: if the socket's buffer is full, it is not. */
+static int feed_once(const char *name, uint64_t number)
 {
+	int sent = 1;
+
 	if (!strcmp(name, "accept")) {
 		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
@@ -342,25 +345,27 @@ static void feed_once(const char *name, uint64_t number)
 		    send(fd, &number, sizeof(number), MSG_NOSIGNAL) < 0)
 			_exit(1);
 		close(fd);
-	} else if (send(messages[1], &number, sizeof(number), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
-		   errno != EAGAIN) {
-		_exit(1);
+	} else if (send(messages[1], &number, sizeof(number), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		if (errno != EAGAIN)
+			_exit(1);
+		sent = 0;
 	}
 	sem_post(&shared->sem);
 	atomic_fetch_add(&shared->word, 1);
 	syscall(SYS_futex, &shared->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+	return sent;
 }
 
 static void feed(const char *name)
 {
 	struct pollfd input = { .fd = 0, .events = POLLIN };
-	uint64_t number = 0;
+	uint64_t number = 1;
 
 	do {
-		feed_once(name, ++number);
+		number += (uint64_t)feed_once(name, number);
 	} while (poll(&input, 1, FEED_MS) == 0);
 	atomic_store(&shared->end, 1);
-	feed_once(name, ++number);
+	feed_once(name, number);
 	_exit(0);
 }
 
