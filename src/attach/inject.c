@@ -33,6 +33,7 @@
 #define CREATE_NS	(10000 * ATTACH_MS)
 #define LOAD_NS		(20000 * ATTACH_MS)
 #define EXEC_NS		(100 * ATTACH_MS)
+#define DEATH_NS	(10000 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
 #define NO_LIMIT	UINT64_MAX
 #define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
@@ -46,6 +47,7 @@
 struct injection {
 	struct attach_subject s;
 	bool leave, called;
+	bool died;			/* the new thread has died */
 	struct attach_libc l;
 	struct attach_remote borrowed, thread;
 	struct attach_state state;	/* of the borrowed thread */
@@ -458,6 +460,7 @@ static int end_thread(struct injection *j, int err, bool said)
 		attach_remote_set_regs(&j->thread, &r);
 	}
 	attach_remote_release(&j->thread, RELEASE_NS);
+	j->died = err == -ESRCH;
 	if (!err || said)
 		return err;
 	if (err == -ETIMEDOUT)
@@ -533,20 +536,12 @@ static int inject(struct injection *j, struct pb_injected *out)
 
 /* Whether the process has ended or executed another program. Called after a failure, because an
  * exec may be the reason: the exec first ends all other threads, so any step of the injection may
- * fail. Only then does the process get its new image. So this function waits for the new image, for
- * at most EXEC_NS. */
-static bool is_executing(const struct attach_subject *s)
+ * fail. Only then does the process get its new image. So this function waits for the new image. If
+ * the new thread has died, an exec or an exit is almost certainly the reason, and on a busy machine
+ * the thread that makes it may get no processor for long. */
+static bool is_executing(const struct injection *j)
 {
-	uint64_t end = pb_now_ns() + EXEC_NS;
-
-	if (s->mem < 0)
-		return false;
-	while (!attach_image_is_gone(s)) {
-		if (pb_now_ns() > end)
-			return false;
-		nanosleep(&(struct timespec) { .tv_nsec = (long)ATTACH_MS }, NULL);
-	}
-	return true;
+	return attach_image_goes(&j->s, j->died ? DEATH_NS : EXEC_NS);
 }
 
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
@@ -570,7 +565,7 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	attach_remote_release(&j.borrowed, RELEASE_NS);
 	attach_remote_release(&j.thread, RELEASE_NS);
 	/* if the process has another image by now, the exec is the reason for the failure */
-	if (ret && is_executing(&j.s))
+	if (ret && is_executing(&j))
 		ret = attach_say_gone(&j.s);
 	attach_remote_bound(UINT64_MAX, NULL);
 	out->called = j.called;

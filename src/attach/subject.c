@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "base/sys.h"
 
 void attach_subject_init(struct attach_subject *s, pid_t pid, char *err, size_t size)
 {
@@ -162,6 +164,20 @@ bool attach_image_is_gone(const struct attach_subject *s)
 	 * mapped at 0, and the read fails. If the image is gone, the read returns 0, as at the end
 	 * of a file. */
 	return s->mem >= 0 && !pread(s->mem, &byte, 1, 0);
+}
+
+bool attach_image_goes(const struct attach_subject *s, uint64_t ns)
+{
+	uint64_t end = pb_now_ns() + ns;
+
+	if (s->mem < 0)
+		return false;
+	while (!attach_image_is_gone(s)) {
+		if (pb_now_ns() > end)
+			return false;
+		nanosleep(&(struct timespec) { .tv_nsec = 1000 * 1000 }, NULL);
+	}
+	return true;
 }
 
 const struct record_map *attach_map_at(const struct attach_subject *s, uint64_t addr)

@@ -67,5 +67,7 @@ int attach_mem_write(const struct attach_subject *s, uint64_t at, const void *bu
 int attach_maps_read(struct attach_subject *s);
 /* Whether the process has ended, or has executed another program, since its memory was opened. */
 bool attach_image_is_gone(const struct attach_subject *s);
+/* Waits for this at most ns nanoseconds. Returns whether it has happened. */
+bool attach_image_goes(const struct attach_subject *s, uint64_t ns);
 const struct record_map *attach_map_at(const struct attach_subject *s, uint64_t addr);
 #endif
