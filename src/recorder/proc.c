@@ -17,7 +17,10 @@
 #include <unistd.h>
 
 
-#define PF_KTHREAD 0x00200000	/* a bit of the flags in a stat file */
+/* bits of the flags in a stat file */
+#define PF_EXITING	0x00000004
+#define PF_SIGNALED	0x00000400	/* a signal is killing the thread */
+#define PF_KTHREAD	0x00200000
 
 bool record_proc_is_ours(void)
 {
@@ -307,6 +310,7 @@ int record_proc_stat(const char *dir, struct record_stat *s)
 		return -EINVAL;
 	p += 2;
 	s->kernel = stat_field(p, 9) & PF_KTHREAD;
+	s->exiting = stat_field(p, 9) & (PF_EXITING | PF_SIGNALED) || *p == 'Z' || *p == 'X';
 	s->start = stat_field(p, 22);
 	s->memory = stat_field(p, 23);
 	s->env_end = stat_field(p, 51);

@@ -54,6 +54,7 @@ int record_task_status(pid_t pid, pid_t tid, struct record_status *s);
 
 struct record_stat {
 	bool kernel;			/* the thread is a kernel thread */
+	bool exiting;			/* the thread is ending: it never returns to its program */
 	uint64_t start;			/* when the thread started, in ticks since boot */
 	uint64_t memory, env_end;	/* memory: size of the virtual memory in bytes. env_end: the
 					 * address where the environment ends; 0: the recorder may

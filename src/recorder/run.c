@@ -55,6 +55,7 @@
 							 * that was brought into a process */
 #define END_MS		1000	/* how long a process may take to end after its agent's connection
 				 * has ended */
+#define DYING_NS	30000000000ull	/* the same, while the kernel is ending its threads */
 #define SLOW_NS		2000000000u	/* a detach that takes longer is reported */
 #define EXEC_NS		2000000000u	/* how long the recorder waits for an agent's start after an
 					 * exec */
@@ -386,6 +387,7 @@ static void serve_attached(struct run *r)
 		[RECORD_RUNS_OTHER] = "runs another program, untraced",
 		[RECORD_ENDED] = "has ended",
 	};
+	uint64_t end;
 
 	while (!r->stop && !is_over(r)) {
 		poll_once(r, TICK_MS);
@@ -397,9 +399,13 @@ static void serve_attached(struct run *r)
 		record_inherited_leave(r->o, &r->server, r->out.pid, r->signals, r->stop);
 		reap(r);
 	}
-	/* if the process is ending, its connection ends a little earlier: wait for the process */
-	if (r->o->pid && !r->leave)
+	if (r->o->pid && !r->leave) {
+		/* if the process is ending, its connection ends a little earlier */
 		record_running_wait(r->target, END_MS);
+		end = pb_now_ns() + DYING_NS;
+		while (!r->leave && record_running_dies(r->target) && pb_now_ns() < end)
+			poll_once(r, TICK_MS);
+	}
 	if (r->o->pid)
 		r->out.left = ends[record_running_state(r->target)];
 	else if (!r->out.exited)

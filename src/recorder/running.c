@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -146,6 +147,29 @@ void record_running_wait(const struct record_target *t, int ms)
 		poll(&p, 1, ms);
 }
 
+struct dying {
+	pid_t pid;
+	bool all;		/* no thread was found that runs on */
+};
+
+/* Whether the thread is ending, or has a SIGKILL that it hasn't handled yet. */
+static bool is_dying(void *arg, pid_t tid)
+{
+	struct dying *d = arg;
+	char path[RECORD_PROC_PATH + 8], status[RECORD_STATUS_MAX];
+	const char *pending = NULL;
+	struct record_stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)d->pid, (int)tid);
+	if (record_proc_stat(path, &st) || st.exiting)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)d->pid, (int)tid);
+	if (record_proc_read(path, status, sizeof(status)) > 0)
+		pending = record_proc_value(status, "SigPnd");
+	d->all = pending && strtoull(pending, NULL, 16) & 1u << (SIGKILL - 1);
+	return d->all;
+}
+
 static bool has_ended(const struct record_target *t)
 {
 	struct pollfd p = { t->pidfd, POLLIN, 0 };
@@ -156,6 +180,16 @@ static bool has_ended(const struct record_target *t)
 		return poll(&p, 1, 0) > 0;
 	record_proc_path(t->pid, dir);
 	return record_proc_stat(dir, &st) || !st.memory;
+}
+
+/* When a process ends or is killed, the kernel first gives each of its other threads a SIGKILL. */
+bool record_running_dies(const struct record_target *t)
+{
+	struct dying d = { t->pid, true };
+	char path[RECORD_PROC_PATH];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
+	return !has_ended(t) && !record_proc_each(path, is_dying, &d) && d.all;
 }
 
 enum record_state record_running_state(const struct record_target *t)

@@ -22,6 +22,9 @@ enum record_state {
 };
 /* Waits at most ms milliseconds for the process's end. */
 void record_running_wait(const struct record_target *t, int ms);
+/* True if the process is ending, but hasn't ended yet: each of its threads is ending, or is about
+ * to be killed. On a busy machine, the threads may wait long for a processor. */
+bool record_running_dies(const struct record_target *t);
 enum record_state record_running_state(const struct record_target *t);
 /* Opens a regular file for reading. Returns a descriptor or -errno. Has no effect on other files:
  * they aren't opened. */
