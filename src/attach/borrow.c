@@ -23,6 +23,8 @@
 
 #define TRY_NS		(1500 * ATTACH_MS)
 #define TRY_MORE_NS	(5000 * ATTACH_MS)	/* if a thread computes */
+#define TRIES		60	/* at least so many attempts are made, even if they take longer,
+				 * because the machine is busy */
 #define STOP_NS		(5000 * ATTACH_MS)
 #define FUTEX_NS	(10 * ATTACH_MS)	/* a futex wait must last this long */
 #define PAUSE_NS	(3 * ATTACH_MS)
@@ -408,7 +410,7 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 	for (;; b.attempt++) {
 		/* A thread that seems to wait in the loader is borrowed only as the last resort.
 		 * Perhaps it only seems so, because old words of earlier calls are on its stack. */
-		b.last_resort = now - begin >= TRY_NS / 2;
+		b.last_resort = now - begin >= TRY_NS / 2 && b.attempt >= TRIES / 2;
 		err = choose(&b, &p);
 		*stopped_ns = pb_now_ns();
 		if (!err)
@@ -426,7 +428,8 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 		if (err == -EAGAIN && attach_image_is_gone(s))
 			err = -ESRCH;
 		now = pb_now_ns();
-		if (err != -EAGAIN || now - begin > most || attach_remote_is_late())
+		if (err != -EAGAIN || attach_remote_is_late() ||
+		    (now - begin > most && b.attempt >= TRIES))
 			break;
 		pause_of(&b, p.rank);
 	}
