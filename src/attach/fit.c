@@ -30,11 +30,21 @@ static long number_of(const char *status, const char *key)
 
 /* --- threads -------------------------------------------------------------- */
 
+static bool has_ended(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return access(path, F_OK) && errno == ENOENT;
+}
+
+/* The tracer may have ended after the thread's status was read. For example, the helper of an agent
+ * lives only for a moment. */
 static int check_tracer(struct attach_subject *s, pid_t tracer)
 {
 	struct attach_subject other;
 
-	if (!tracer)
+	if (!tracer || has_ended(tracer))
 		return 0;
 	if (record_proc_is_helper(tracer))
 		return attach_say(s, EAGAIN, "is stopped by Patchbay for a moment; attach again");

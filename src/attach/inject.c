@@ -35,6 +35,9 @@
 #define EXEC_NS		(100 * ATTACH_MS)
 #define DEATH_NS	(10000 * ATTACH_MS)
 #define RELEASE_NS	(5000 * ATTACH_MS)
+#define LEAVE_NS	(15000 * ATTACH_MS)
+#define PAUSE_NS	(50 * ATTACH_MS)
+#define PAUSE_MOST_NS	(800 * ATTACH_MS)
 #define NO_LIMIT	UINT64_MAX
 #define FLAGS_OFF	0x40500ull	/* direction, single step, alignment check */
 /* The only signal that the borrowed thread and the new thread don't block. setuid() and similar
@@ -48,6 +51,7 @@ struct injection {
 	struct attach_subject s;
 	bool leave, called;
 	bool died;			/* the new thread has died */
+	bool again;			/* the agent is still leaving the process */
 	struct attach_libc l;
 	struct attach_remote borrowed, thread;
 	struct attach_state state;	/* of the borrowed thread */
@@ -392,6 +396,7 @@ static int say_refused(struct injection *j, int err)
 			return attach_say(&j->s, EBUSY, "has threads that don't leave traced code");
 		return attach_say(&j->s, EBUSY, "is attached already; see `patchbay ps'");
 	case -EAGAIN:
+		j->again = true;
 		return attach_say(&j->s, EAGAIN, "is still being left by the agent of a former "
 				  "recording; attach again");
 	case -EALREADY:
@@ -534,20 +539,10 @@ static int inject(struct injection *j, struct pb_injected *out)
 	return end_thread(j, err, said);
 }
 
-/* Whether the process has ended or executed another program. Called after a failure, because an
- * exec may be the reason: the exec first ends all other threads, so any step of the injection may
- * fail. Only then does the process get its new image. So this function waits for the new image. If
- * the new thread has died, an exec or an exit is almost certainly the reason, and on a busy machine
- * the thread that makes it may get no processor for long. */
-static bool is_executing(const struct injection *j)
-{
-	return attach_image_goes(&j->s, j->died ? DEATH_NS : EXEC_NS);
-}
-
-int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
+static int inject_once(const struct pb_inject *in, struct pb_injected *out, bool *again, char *err,
+		       size_t size)
 {
 	struct injection j = { .hand = { .agent = -1, .session = -1 } };
-	uint64_t begin = pb_now_ns(), slice = attach_slice_shorten();
 
 	memset(out, 0, sizeof(*out));
 	if (size)
@@ -557,20 +552,41 @@ int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, si
 	j.s.session = in->session;
 	j.leave = in->leave;
 	j.s.children = in->children;
-	attach_remote_bound(in->until ? in->until : UINT64_MAX, in->limit);
 	int ret = inject(&j, out);
 
 	/* after an error one of the threads may still be traced, for example because it was
 	 * killed */
 	attach_remote_release(&j.borrowed, RELEASE_NS);
 	attach_remote_release(&j.thread, RELEASE_NS);
-	/* if the process has another image by now, the exec is the reason for the failure */
-	if (ret && is_executing(&j))
+	/* An exec may be the reason for the failure. It first ends all other threads, so any step
+	 * may fail, and only then does the process get its new image. If the new thread has died,
+	 * an exec or an exit is almost certainly the reason, but it may need long. */
+	if (ret && attach_image_goes(&j.s, j.died ? DEATH_NS : EXEC_NS))
 		ret = attach_say_gone(&j.s);
-	attach_remote_bound(UINT64_MAX, NULL);
 	out->called = j.called;
+	*again = j.again;
 	attach_libc_free(&j.l);
 	attach_subject_free(&j.s);
+	return ret;
+}
+
+/* While the agent is leaving a former recording, it can't stop the threads of the process if one of
+ * them is traced. So the new thread doesn't wait for it, and the injection is repeated. */
+int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
+{
+	uint64_t begin = pb_now_ns(), slice = attach_slice_shorten(), pause = PAUSE_NS;
+	bool again;
+	int ret;
+
+	attach_remote_bound(in->until ? in->until : UINT64_MAX, in->limit);
+	for (;;) {
+		ret = inject_once(in, out, &again, err, size);
+		if (!again || pb_now_ns() - begin > LEAVE_NS || attach_remote_is_late())
+			break;
+		nanosleep(&(struct timespec) { .tv_nsec = (long)pause }, NULL);
+		pause = 2 * pause < PAUSE_MOST_NS ? 2 * pause : PAUSE_MOST_NS;
+	}
+	attach_remote_bound(UINT64_MAX, NULL);
 	attach_slice_restore(slice);
 	out->total_ns = pb_now_ns() - begin;
 	return ret;

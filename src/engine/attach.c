@@ -34,8 +34,11 @@
 #define PAGE	4096ul
 #define OWN_PLACE (1ul << 40)
 #define NAP_NS	1000000
-/* How long the next attach waits until the former agent's thread has ended. That thread ends
- * shortly after it has reported to the recorder that it has detached. */
+/* How long the next attach waits until the former agent's thread has left. That thread can't stop
+ * the program's threads meanwhile, because the injector traces one of them. So the wait is short,
+ * and the injector tries again later. */
+#define LEAVE_NS 100000000ull
+/* How long the next attach waits until the former agent's thread has ended, after it has left. */
 #define END_NS	2000000000ull
 #define CREATOR_NS 30000000000ull	/* how long the agent waits for its creator to end */
 #define ANSWER_NS 4000000000ull		/* how long the creator waits until the injector has seen
@@ -50,6 +53,8 @@ static PB_LASTING bool left;		/* the agent's thread has detached, or tracing cou
 					 * started; no thread is in the agent's code */
 static PB_LASTING uint32_t changing;	/* the process in which a thread is in claim(), begin() or
 					 * patchbay_leave() */
+static bool connected;			/* the agent's thread has got the ring from its recorder.
+					 * From now on, only pb_detach() unmaps the ring */
 static struct pb_start start = { .live = true };
 static int handed = -1;			/* a descriptor of the socket's file; -1: the socket has a
 					 * path that the agent can open */
@@ -151,6 +156,7 @@ static int attached_thread(void *arg)
 		left = true;
 		return 0;
 	}
+	__atomic_store_n(&connected, true, __ATOMIC_RELEASE);
 	pb_creds_start();
 	/* The injector traces the thread that called patchbay_attach(), until that thread ends. The
 	 * agent can't stop the threads while the injector traces one of them. */
@@ -166,15 +172,32 @@ static bool is_inherited(void)
 	return process != (uint32_t)pb_sys(SYS_getpid);
 }
 
+/* Whether the agent is leaving, or will leave as soon as its thread gets a processor, because its
+ * recorder is gone. pb_detach() sets pb_detached, and then stops the threads. It unmaps the ring
+ * only after a stop that found no thread in the agent's code. So if pb_detached isn't set, the ring
+ * is there until this function returns. */
+static bool is_leaving(void)
+{
+	const struct pb_ring *ring;
+
+	if (__atomic_load_n(&pb_detached, __ATOMIC_ACQUIRE))
+		return true;
+	if (!__atomic_load_n(&connected, __ATOMIC_ACQUIRE))
+		return false;
+	ring = pb_ring_map.ring;
+	return __atomic_load_n(&ring->owner, __ATOMIC_RELAXED) & PB_OWNER_DIED ||
+	       __atomic_load_n(&ring->closing, __ATOMIC_RELAXED);
+}
+
 /* Waits until the agent has left a former recording, if it is leaving it: for example, the recorder
  * was killed. Returns 0. -EBUSY: the agent is recording. -EAGAIN: it takes longer. */
 static int wait_for_leave(void)
 {
 	const struct { long sec, nsec; } nap = { 0, NAP_NS };
-	uint64_t end = pb_now_ns() + END_NS;
+	uint64_t end = pb_now_ns() + LEAVE_NS;
 
 	while (!__atomic_load_n(&left, __ATOMIC_ACQUIRE)) {
-		if (!__atomic_load_n(&pb_detached, __ATOMIC_ACQUIRE))
+		if (!is_leaving())
 			return -EBUSY;
 		if (pb_now_ns() > end)
 			return -EAGAIN;
