@@ -4,7 +4,8 @@
  * answers each with a line.
  *
  *   busy N      N new threads call step0() to step9() in turn without a pause
- *   wait        a new thread enters wait_outer() and wait_inner(), and stays there
+ *   wait        a new thread enters wait_outer() and wait_inner(), and stays there. The answer
+ *               comes when the thread is there
  *   slow MS N   calls slow(), which takes MS milliseconds, N times
  *   left MS     calls left(), which takes MS milliseconds, and is left by a jump
  *   passed MS   calls passed(), which takes MS milliseconds, and ends in a jump to mark()
@@ -27,7 +28,7 @@
 
 STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7) STEP(8) STEP(9)
 
-static int never[2];
+static int never[2], entered[2];
 static jmp_buf out;
 
 static void pause_ms(int ms)
@@ -97,9 +98,9 @@ NOINLINE void crash_outer(void)
 
 NOINLINE void wait_inner(void)
 {
-	char c;
+	char c = 0;
 
-	if (read(never[0], &c, 1) < 0)
+	if (write(entered[1], &c, 1) != 1 || read(never[0], &c, 1) < 0)
 		abort();
 	__asm__ volatile("");
 }
@@ -136,6 +137,15 @@ static void start(void *(*routine)(void *), int n)
 			abort();
 }
 
+static void start_waiting(void)
+{
+	char c;
+
+	start(wait_thread, 1);
+	if (read(entered[0], &c, 1) != 1)
+		abort();
+}
+
 static void obey(const char *line)
 {
 	int a = 0, b = 1;
@@ -145,7 +155,7 @@ static void obey(const char *line)
 	if (!strcmp(word, "busy"))
 		start(busy_thread, a);
 	else if (!strcmp(word, "wait"))
-		start(wait_thread, 1);
+		start_waiting();
 	else if (!strcmp(word, "mark"))
 		mark();
 	else if (!strcmp(word, "left") && !setjmp(out))
@@ -166,7 +176,7 @@ int main(void)
 {
 	char line[64];
 
-	if (pipe(never))
+	if (pipe(never) || pipe(entered))
 		return 1;
 	printf("pid %d\n", (int)getpid());
 	fflush(stdout);
