@@ -98,6 +98,8 @@ static struct jumper {
 	pid_t tid;
 	int raw;
 	volatile int ready;		/* a signal may be sent; the handler clears `ready` */
+	volatile int resting;		/* it is in rest(), which no handler may leave by a jump:
+					 * the thread would stay counted as parked */
 	volatile unsigned signals;
 	volatile int is_child;
 } jumpers[JUMPERS];
@@ -161,7 +163,7 @@ static void on_signal(int sig)
 {
 	int error = errno;
 
-	if (me) {
+	if (me && !me->resting) {
 		int nested = !me->ready;
 
 		me->ready = 0;
@@ -196,7 +198,9 @@ static void *jumper(void *arg)
 	sigsetjmp(j->again, 1);
 	while (!stop) {
 		j->ready = 0;
+		j->resting = 1;
 		rest();
+		j->resting = 0;
 		j->ready = 1;
 		while (j->ready && !stop && !park) {
 			check_calls(n++ & 1023);
