@@ -3,11 +3,13 @@
  * Forks children that load libraries. The first argument is a library. The second argument says
  * when:
  *
- *   often     every 20 ms. Each child loads and unloads the library again and again, for a moment
- *   attached  10 times, as soon as a part of the agent is mapped. Each child loads the library
+ *   often     every 20 ms, if fewer than MOST_LIVE children live. Each child loads and unloads the
+ *             library again and again, for a moment
+ *   attached  MOST_ATTACHED times, as soon as a part of the agent is mapped. Each child loads the
+ *             library
  *
- * Ends when its input ends. Prints how many children there were, and how many of them failed, and
- * whether the agent has DF_1_INITFIRST.
+ * Ends when its input has ended and these children are made. Prints how many children there were,
+ * and how many of them failed, and whether the agent has DF_1_INITFIRST.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int children, failed;
+#define MOST_LIVE	8
+#define MOST_ATTACHED	10
+
+static int children, ended, failed;
 
 static int load(const char *library)
 {
@@ -41,8 +46,10 @@ static void collect(int flags)
 {
 	int status;
 
-	while (waitpid(-1, &status, flags) > 0)
+	while (waitpid(-1, &status, flags) > 0) {
+		ended++;
 		failed += status != 0;
+	}
 }
 
 static int agent_is_mapped(void)
@@ -71,22 +78,47 @@ static int find_flag(struct dl_phdr_info *info, size_t size, void *found)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static void fork_one(const char *library, int (*use)(const char *library))
+{
+	if (!fork())
+		_exit(use(library));
+	children++;
+}
+
+static void fork_often(const char *library)
 {
 	struct pollfd input = { .fd = 0, .events = POLLIN };
-	int often = argc > 2 && !strcmp(argv[2], "often"), flag = -1;
+
+	while (poll(&input, 1, 20) == 0) {
+		if (children - ended < MOST_LIVE)
+			fork_one(library, load_often);
+		collect(WNOHANG);
+	}
+}
+
+static void fork_attached(const char *library)
+{
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+	int over, mapped;
+
+	do {
+		over = poll(&input, 1, 0);
+		mapped = children < MOST_ATTACHED && agent_is_mapped();
+		if (mapped)
+			fork_one(library, load);
+	} while (!over || mapped);
+}
+
+int main(int argc, char **argv)
+{
+	int flag = -1;
 
 	printf("ready\n");
 	fflush(stdout);
-	while (poll(&input, 1, often ? 20 : 0) == 0) {
-		if (!often && (children == 10 || !agent_is_mapped()))
-			continue;
-		if (!fork())
-			_exit(often ? load_often(argv[1]) : load(argv[1]));
-		children++;
-		if (often)
-			collect(WNOHANG);
-	}
+	if (argc > 2 && !strcmp(argv[2], "often"))
+		fork_often(argv[1]);
+	else
+		fork_attached(argv[1]);
 	collect(0);
 	dl_iterate_phdr(find_flag, &flag);
 	printf("%d children, %d failed, flag %d\n", children, failed, flag);
