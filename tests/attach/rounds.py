@@ -159,6 +159,7 @@ class Recorder:
             self.said += more
             if not more:
                 self.process.wait()
+                pbtest.note_late(self.said)
                 if b"can't be traced (a container" in self.said or b"ptrace_scope" in self.said:
                     raise Skip(self.said.decode(errors="replace").strip())
                 raise Failure("the recorder ended with %d\n%s" % (self.process.returncode, pbtest.tail(self.said)))
@@ -173,6 +174,7 @@ class Recorder:
             self.kill()
             raise Failure("the recorder doesn't end\n%s" % pbtest.tail(self.said))
         self.said += err
+        pbtest.note_late(self.said)
         return self.process.returncode, self.said.decode(errors="replace")
 
     def kill(self):

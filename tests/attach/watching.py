@@ -33,9 +33,14 @@ class Traced(Program):
         """Ends the program. Returns all that `live` has shown."""
         self.process.stdin.close()
         expect("status", self.process.wait(pbtest.patience(60)), 0)
-        expect("messages", self.process.stderr.read(), b"")
+        err = self.process.stderr.read()
+        pbtest.note_late(err)
+        expect("messages", err, b"")
         no_data_left(self.p)
         return text_of(self.output)
+
+    def kill(self):
+        pbtest.end_gently(self.process)
 
 
 class Watcher:
@@ -70,6 +75,7 @@ class Watcher:
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failure("doesn't end")
+        pbtest.note_late(err)
         expect("messages", err, b"")
         expect("status", self.process.returncode, status)
         no_data_left(self.p)

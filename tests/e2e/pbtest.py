@@ -163,6 +163,20 @@ def kill_group(p):
         pass
 
 
+def end_gently(process):
+    """Closes the input of a program that `record` or a similar command runs, so that both end, if they
+    still run, and the recorder says whether it was late."""
+    if process.stdin:
+        process.stdin.close()
+        process.stdin = None
+    try:
+        _, err = process.communicate(timeout=patience(2))
+    except subprocess.TimeoutExpired:
+        kill_group(process)
+        _, err = process.communicate()
+    note_late(err)
+
+
 def tail(data, lines=8):
     text = data.decode(errors="replace") if isinstance(data, bytes) else data
     return "\n".join("    " + l for l in text.strip().splitlines()[-lines:])
@@ -208,7 +222,7 @@ def bpf_object(source, work, *flags):
 def unanswered(err):
     """Returns whether `record` reports that the recorder answered too late, so that the program was
     traced only partly or not at all."""
-    return b"too slow to answer within" in err
+    return b"too slow to answer" in err
 
 
 def gave_up(err):
