@@ -106,8 +106,39 @@ static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint
 	return 0;
 }
 
-int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
-			 uint32_t id)
+/* Fills the file with zeros, on file systems without fallocate(). */
+static int write_zeros(int fd, uint64_t size)
+{
+	static const char zeros[1 << 16];
+
+	for (uint64_t at = 0; at < size; ) {
+		uint64_t n = size - at < sizeof(zeros) ? size - at : sizeof(zeros);
+		ssize_t ret = pwrite(fd, zeros, n, (off_t)at);
+
+		if (ret < 0 && errno != EINTR)
+			return -errno;
+		if (ret > 0)
+			at += (uint64_t)ret;
+	}
+	return 0;
+}
+
+/* Gets room in the file system for all bytes of the file. If a page had no room yet, and the file
+ * system were full, the first store to the page would raise SIGBUS, even in a traced program. */
+static int take_room(int fd, uint64_t size)
+{
+	while (fallocate(fd, 0, 0, (off_t)size)) {
+		if (errno == EOPNOTSUPP || errno == ENOSYS)
+			return write_zeros(fd, size);
+		if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+/* room: whether to get room in the file system for the whole map. */
+static int create_in(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
+		     uint32_t id, bool room)
 {
 	uint64_t size, span;
 	void *block;
@@ -119,6 +150,9 @@ int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *s
 	span = pb_bpf_map_span(spec, size);
 	if (ftruncate(fd, (off_t)size))
 		return errno == EFBIG || errno == EINVAL ? -ENOMEM : -errno;
+	err = room ? take_room(fd, size) : 0;
+	if (err)
+		return err;
 	err = map_block(fd, size, span, true, &block);
 	if (err)
 		return err;
@@ -137,6 +171,13 @@ int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *s
 	return err;
 }
 
+int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
+			 uint32_t id)
+{
+	return create_in(map, spec, fd, id, true);
+}
+
+/* The memfd gets its pages when they are used: memfds share a file system without a limit. */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec)
 {
 	static uint32_t ids;
@@ -144,7 +185,7 @@ int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec
 
 	if (fd < 0)
 		return -errno;
-	err = pb_bpf_map_create_at(map, spec, fd, __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED));
+	err = create_in(map, spec, fd, __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED), false);
 	if (err)
 		close(fd);
 	else

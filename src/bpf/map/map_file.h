@@ -18,7 +18,8 @@
  * pb_bpf_map_attach(). */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
 /* Creates a map in an empty file that is open for reading and writing. The map keeps fd until
- * pb_bpf_map_close(). */
+ * pb_bpf_map_close(). Gets room in the file system for the whole map, so that no store to the map
+ * raises SIGBUS later, when the file system is full. -ENOSPC: there isn't enough room. */
 int pb_bpf_map_create_at(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec, int fd,
 			 uint32_t id);
 

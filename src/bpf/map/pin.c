@@ -231,6 +231,7 @@ uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 {
 	int fd = openat(p->ids, ".last", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	uint32_t id = 0;
+	ssize_t written;
 
 	if (fd < 0 || flock(fd, LOCK_EX)) {
 		*err = -errno;
@@ -241,7 +242,8 @@ uint32_t pb_bpf_pins_new_id(struct pb_bpf_pins *p, int *err)
 	if (pread(fd, &id, sizeof(id), 0) != sizeof(id) || id >= INT32_MAX)
 		id = 0;
 	id++;
-	*err = pwrite(fd, &id, sizeof(id), 0) == sizeof(id) ? 0 : -EIO;
+	written = pwrite(fd, &id, sizeof(id), 0);
+	*err = written == sizeof(id) ? 0 : written < 0 ? -errno : -EIO;
 	close(fd);
 	return *err ? 0 : id;
 }
