@@ -10,7 +10,12 @@
  * consistent at every instruction. If a writer dies, the thread that takes the lock from it frees
  * the nodes that aren't in the tree, and counts the entries (mend()). Readers take no lock. If a
  * reader sees a reused node, it must restart. So a writer that removes a node changes `gone` before
- * the node can be reused, and a reader restarts if `gone` has changed during its walk.
+ * the node can be reused, and a reader restarts if `gone` has changed during its walk, or before it
+ * has copied the value.
+ *
+ * A program gets a pointer to a value, and may use it after another writer has freed the node. So a
+ * freed node is reused as late as possible: after all fresh nodes, and after all nodes that were
+ * freed earlier.
  */
 #include "bpf/map/map_priv.h"
 
@@ -30,9 +35,10 @@ struct node {
 
 /* guard: the writers' lock. root: 1 + the number of the tree's root. free: 1 + the number of the
  * first free node. root and free are 0 if there is no such node. fresh: number of nodes that were
- * ever used. entries: number of nodes with a value. gone: rises when a node is freed. */
+ * ever used. entries: number of nodes with a value. last: 1 + the number of the last free node, if
+ * there is a free node. gone: rises when a node is freed. */
 struct lpm_top {
-	uint32_t guard, root, free, fresh, entries, pad[11];
+	uint32_t guard, root, free, fresh, entries, last, pad[10];
 	uint32_t gone, pad1[15];
 };
 
@@ -171,6 +177,27 @@ static void *lpm_lookup(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return found;
 }
 
+/* A node may be freed and reused for another prefix at any time. Then the copy of its value is
+ * wrong, and `gone` has changed. */
+static int lpm_read(struct pb_bpf_map *m, const void *key, void *value, uint64_t flags)
+{
+	struct key k = key_of(key);
+
+	if (k.len > most_bits(m))
+		return -ENOENT;
+	for (int walks = 0; walks < MAX_WALKS; walks++) {
+		uint32_t gone = pb_load32(&top(m)->gone);
+		void *found = find(m, k);
+
+		if (found)
+			pb_bpf_value_out(m, value, found);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (pb_load32(&top(m)->gone) == gone)
+			return found ? 0 : -ENOENT;
+	}
+	return -EBUSY;
+}
+
 /* Returns the first node with a value in the subtree of `link`. The order is that of next_key(): a
  * node's descendants come before the node. */
 static struct node *leftmost(const struct pb_bpf_map *m, uint32_t link)
@@ -241,14 +268,23 @@ static int lpm_next_key(struct pb_bpf_map *m, const void *key, void *next)
 
 static void put_node(struct pb_bpf_map *m, uint32_t link)
 {
-	struct node *n = node(m, link);
+	struct lpm_top *t = top(m);
+	struct node *n = node(m, link), *last = node(m, pb_load32(&t->last));
 
 	if (!n)
 		return;
-	__atomic_add_fetch(&top(m)->gone, 1, __ATOMIC_ACQ_REL);
+	__atomic_add_fetch(&t->gone, 1, __ATOMIC_ACQ_REL);
 	n->flags = FREE;
-	n->child[0] = top(m)->free;
-	top(m)->free = link;
+	n->child[0] = 0;
+	if (pb_load32(&t->free) && last && last != n && last->flags & FREE && !last->child[0]) {
+		last->child[0] = link;
+		t->last = link;
+		return;
+	}
+	n->child[0] = t->free;
+	t->free = link;
+	if (!n->child[0])
+		t->last = link;
 }
 
 /* Reads each word that it checks only once, because another process may change the word after the
@@ -259,15 +295,15 @@ static uint32_t get_node(struct pb_bpf_map *m)
 	uint32_t link = pb_load32(&t->free), fresh = pb_load32(&t->fresh);
 	struct node *n = node(m, link);
 
-	if (n && n->flags & FREE) {
-		t->free = n->child[0];
-	} else {
-		t->free = 0;
-		if (fresh >= m->nr_elems)
-			return 0;
+	if (fresh < m->nr_elems) {
 		link = fresh + 1;
 		t->fresh = link;
 		n = node(m, link);
+	} else if (n && n->flags & FREE) {
+		t->free = n->child[0];
+	} else {
+		t->free = 0;
+		return 0;
 	}
 	n->child[0] = n->child[1] = 0;
 	n->flags = 0;
@@ -303,7 +339,7 @@ static void mend(struct pb_bpf_map *m)
 	if (fresh > m->nr_elems)
 		fresh = m->nr_elems;
 	t->fresh = fresh;
-	t->free = 0;
+	t->free = t->last = 0;
 	for (uint32_t link = 1; link <= fresh; link++) {
 		if (!in_tree(m, link))
 			put_node(m, link);
@@ -495,7 +531,7 @@ static void lpm_release(struct pb_bpf_map *m, void *at)
 const struct pb_bpf_map_ops pb_bpf_lpm_ops = {
 	.size = lpm_size, .format = lpm_format, .open = lpm_open, .lookup = lpm_lookup,
 	.update = lpm_update, .remove = lpm_remove, .next_key = lpm_next_key,
-	.each = pb_bpf_no_each, PB_BPF_NO_QUEUE, .read = pb_bpf_read_value,
+	.each = pb_bpf_no_each, PB_BPF_NO_QUEUE, .read = lpm_read,
 	.write = pb_bpf_write_value, .take = pb_bpf_no_take, .repair = lpm_repair,
 	.release = lpm_release,
 };

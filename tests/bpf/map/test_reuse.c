@@ -7,6 +7,8 @@
  *   get the same element. The value of the other key must stay what the handler has written.
  * - While a key is removed and its value taken, the handler changes the value. The change must be
  *   in the taken value or in the map.
+ * - While a value of a trie is read, the handler changes the value, and values of another prefix.
+ *   The value that is read must be the key's.
  */
 #include <signal.h>
 #include <string.h>
@@ -67,7 +69,8 @@ static void on_step(int sig, siginfo_t *info, void *context)
 static void make_map(uint32_t type, uint32_t value_size, bool locked)
 {
 	struct pb_bpf_map_spec spec = { .cpu_slots = CPU_SLOTS,
-		.attr = { type, 8, value_size, 4, 0 },
+		.attr = { type, 8, value_size, 4,
+			  type == BPF_MAP_TYPE_LPM_TRIE ? BPF_F_NO_PREALLOC : 0 },
 		.types = { .spin_lock_off = locked ? 0 : -1, .timer_off = -1 } };
 
 	assert_int_equal(pb_bpf_map_create(&map, &spec), 0);
@@ -221,6 +224,42 @@ static void taken_values(void **state)
 	}
 }
 
+/* ---- tries ----------------------------------------------------------------------------- */
+
+/* As keys of a trie, KEY and OTHER are prefixes of 0 bits and of 1 bit. */
+static void update_both(void)
+{
+	uint64_t key = KEY, other = OTHER, value[WORDS] = { OLD, OLD, OLD, OLD },
+		other_value[WORDS] = { NEW, NEW, NEW, NEW };
+
+	for (int i = 0; i < 8; i++) {
+		changed = pb_bpf_map_update_elem(&map, &key, value, BPF_ANY);
+		changed |= pb_bpf_map_update_elem(&map, &other, other_value, BPF_ANY);
+	}
+}
+
+static int read_key(uint64_t *value)
+{
+	uint64_t key = KEY;
+
+	return pb_bpf_map_lookup_elem(&map, &key, value, 0);
+}
+
+static void value_is_old(int ret, const uint64_t *value)
+{
+	assert_int_equal(ret, 0);
+	assert_int_equal(changed, 0);
+	for (int i = 0; i < WORDS; i++)
+		assert_int_equal(value[i], OLD);
+}
+
+static void values_of_a_trie(void **state)
+{
+	make_map(BPF_MAP_TYPE_LPM_TRIE, WORDS * 8, false);
+	interrupt(update_both, read_key, value_is_old);
+	pb_bpf_map_close(&map);
+}
+
 /* ---- without interruptions ------------------------------------------------------------- */
 
 /* A program holds the lock of a value. The lock stays held even if the element is deleted and
@@ -240,6 +279,24 @@ static void a_lock_stays_held(void **state)
 	assert_int_equal(pb_bpf_map_lock(&map, held, 1), -EBUSY);
 	pb_bpf_map_unlock(&map, held);
 	assert_int_equal(pb_bpf_map_lock(&map, held, 2), 0);
+	pb_bpf_map_close(&map);
+}
+
+/* A program still uses its pointer to a value of a trie after the next updates. */
+static void a_pointer_into_a_trie(void **state)
+{
+	uint64_t key = KEY, other = OTHER, value[WORDS] = { OLD }, *old;
+
+	make_map(BPF_MAP_TYPE_LPM_TRIE, WORDS * 8, false);
+	assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
+	for (int i = 0; i < 100; i++) {
+		old = map.ops->lookup(&map, &key, &run);
+		value[0] = NEW;
+		assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
+		value[0] = OTHER;
+		assert_int_equal(pb_bpf_map_update_elem(&map, &other, value, BPF_ANY), 0);
+		assert_int_equal(old[0], i ? NEW : OLD);
+	}
 	pb_bpf_map_close(&map);
 }
 
@@ -280,7 +337,9 @@ int main(void)
 		cmocka_unit_test(per_cpu_values_of_a_program),
 		cmocka_unit_test(values_with_a_lock),
 		cmocka_unit_test(taken_values),
+		cmocka_unit_test(values_of_a_trie),
 		cmocka_unit_test(a_lock_stays_held),
+		cmocka_unit_test(a_pointer_into_a_trie),
 		cmocka_unit_test(all_words_are_in_use),
 	};
 
