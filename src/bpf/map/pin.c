@@ -172,8 +172,10 @@ static void remove_unused(struct pb_bpf_pins *p)
 
 		if (fd < 0)
 			continue;
-		if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-		    !pb_bpf_map_file_used(fd))
+		/* The order is important. A process pins a map before it closes the map. So if no
+		 * process has the map, fstat() counts all its pins. */
+		if (!pb_bpf_map_file_used(fd) && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+		    st.st_nlink == 1)
 			unlinkat(p->ids, e->d_name, 0);
 		close(fd);
 	}

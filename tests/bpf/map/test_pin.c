@@ -276,6 +276,43 @@ static void ids_end(void **state)
 	assert_int_equal(pb_bpf_pins_unlink(&pins, "kept"), 0);
 }
 
+static struct pb_bpf_map *unpinned;
+
+bool __real_pb_bpf_map_file_used(int fd);
+bool __wrap_pb_bpf_map_file_used(int fd);
+
+/* The linker makes calls of pb_bpf_map_file_used() in pin.c call this function. Before the file is
+ * tested, another process pins the map and closes it. */
+bool __wrap_pb_bpf_map_file_used(int fd)
+{
+	struct pb_bpf_map *map = unpinned;
+
+	unpinned = NULL;
+	if (map) {
+		assert_int_equal(pb_bpf_obj_pin(&pins, map, "just_pinned"), 0);
+		pb_bpf_map_close(map);
+	}
+	return __real_pb_bpf_map_file_used(fd);
+}
+
+/* While unused maps are searched, a map is pinned. Its id stays. */
+static void ids_stay(void **state)
+{
+	struct pb_bpf_pins other;
+	struct pb_bpf_map map;
+	uint32_t id;
+
+	assert_int_equal(pb_bpf_pins_create(&pins, &map, &spec), 0);
+	id = map.id;
+	unpinned = &map;
+	assert_int_equal(pb_bpf_pins_open(&other, pins.path), 0);
+	assert_null(unpinned);
+	pb_bpf_pins_close(&other);
+	assert_int_equal(pb_bpf_pins_get_id(&pins, &map, id, PB_BPF_MAP_READ), 0);
+	pb_bpf_map_close(&map);
+	assert_int_equal(pb_bpf_pins_unlink(&pins, "just_pinned"), 0);
+}
+
 static void ways_out(void **state)
 {
 	struct pb_bpf_map map;
@@ -348,8 +385,9 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared), cmocka_unit_test(ids_end), cmocka_unit_test(ways_out),
-		cmocka_unit_test(no_maps), cmocka_unit_test(as_the_kernel),
+		cmocka_unit_test(shared), cmocka_unit_test(ids_end), cmocka_unit_test(ids_stay),
+		cmocka_unit_test(ways_out), cmocka_unit_test(no_maps),
+		cmocka_unit_test(as_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
