@@ -256,9 +256,14 @@ static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 			room_of((uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT));
 
 		if (word & BPF_RINGBUF_BUSY_BIT && owner &&
-		    (owner == dead || (m->alive && !m->alive(m, owner))))
+		    (owner == dead || (m->alive && !m->alive(m, owner)))) {
+			/* another process may be the consumer, and may have passed the record. Then
+			 * these bytes may have become the data of another record */
+			if ((int64_t)(pb_load(consumer_pos(m)) - pos) > 0)
+				break;
 			pb_replace(header, &word, (word & ~(uint64_t)BPF_RINGBUF_BUSY_BIT) |
 				   BPF_RINGBUF_DISCARD_BIT);
+		}
 		pos += room;
 		walked += room;
 	}

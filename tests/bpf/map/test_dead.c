@@ -259,6 +259,34 @@ static void living_processes_keep_locks(void **state)
 	}
 }
 
+static uint64_t passed_word;
+
+/* Meanwhile, another process has discarded the record, the consumer has passed it, and a larger
+ * record has the same bytes in its data. */
+static bool dead_and_passed(const struct pb_bpf_map *m, uint32_t owner)
+{
+	uint64_t *consumer = (uint64_t *)((char *)m->head + 4096), *data = (uint64_t *)m->elems;
+
+	passed_word = data[0];
+	consumer[0] = consumer[512] = 4096 - 16;	/* 512: the producers' position */
+	return false;
+}
+
+static void a_repair_leaves_data_alone(void **state)
+{
+	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
+		.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map m;
+
+	assert_int_equal(pb_bpf_map_create(&m, &spec), 0);
+	assert_non_null(pb_bpf_ringbuf_reserve(&m, 8, 0));
+	m.alive = dead_and_passed;
+	m.ops->repair(&m, 0);
+	assert_int_not_equal(passed_word, 0);
+	assert_int_equal(*(uint64_t *)m.elems, passed_word);
+	pb_bpf_map_close(&m);
+}
+
 /* A process may store any offset. */
 static void wrong_offsets(void **state)
 {
@@ -282,6 +310,7 @@ int main(void)
 		cmocka_unit_test(released_while_it_waits),
 		cmocka_unit_test(number_is_used_again),
 		cmocka_unit_test(living_processes_keep_locks),
+		cmocka_unit_test(a_repair_leaves_data_alone),
 		cmocka_unit_test(wrong_offsets),
 	};
 
