@@ -210,12 +210,18 @@ static int stack_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return -ENOENT;
 }
 
+static bool is_full(const struct pb_bpf_map *m, uint32_t id)
+{
+	return STATE(pb_load(&bucket(m, id)->word)) == FULL;
+}
+
+/* As in the kernel, begins again if the key has been removed. */
 static int stack_next_key(struct pb_bpf_map *m, const void *key, void *next)
 {
 	uint32_t id = key ? key_of(key) : UINT32_MAX;
 
-	id = id < m->nr_elems ? id + 1 : 0;
-	while (id < m->nr_elems && STATE(pb_load(&bucket(m, id)->word)) != FULL)
+	id = id < m->nr_elems && is_full(m, id) ? id + 1 : 0;
+	while (id < m->nr_elems && !is_full(m, id))
 		id++;
 	if (id >= m->nr_elems)
 		return -ENOENT;

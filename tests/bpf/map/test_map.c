@@ -330,6 +330,26 @@ static void stacks(void **state)
 	pb_bpf_map_close(&m);
 }
 
+/* As in the kernel, the key after a removed key is the first key. */
+static void stack_keys(void **state)
+{
+	uint32_t ids[4], nr = 0, next;
+	struct pb_bpf_map m;
+
+	make(&m, BPF_MAP_TYPE_STACK_TRACE, 4, 32, 16, 0);
+	for (uint64_t ip = 1; ip < 20; ip++)
+		pb_bpf_stack_put(&m, &ip, 1, 0);
+	while (nr < 4 && !pb_bpf_map_get_next_key(&m, nr ? &ids[nr - 1] : NULL, &ids[nr]))
+		nr++;
+	assert_int_equal(nr, 4);
+	assert_int_equal(pb_bpf_map_delete_elem(&m, &ids[2]), 0);
+	assert_int_equal(pb_bpf_map_get_next_key(&m, &ids[1], &next), 0);
+	assert_int_equal(next, ids[3]);
+	assert_int_equal(pb_bpf_map_get_next_key(&m, &ids[2], &next), 0);
+	assert_int_equal(next, ids[0]);
+	pb_bpf_map_close(&m);
+}
+
 static int one_of(void *arg, const void *data, uint64_t size)
 {
 	uint64_t *next = arg, v[2];
@@ -533,7 +553,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hash_threads),
 		cmocka_unit_test(cpu_slots), cmocka_unit_test(handlers), cmocka_unit_test(locks),
-		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(ring),
+		cmocka_unit_test(lru), cmocka_unit_test(stacks), cmocka_unit_test(stack_keys),
+		cmocka_unit_test(ring),
 		cmocka_unit_test(direct), cmocka_unit_test(inner_maps),
 		cmocka_unit_test(changed_before_it_is_open), cmocka_unit_test(changed_in_a_repair),
 		cmocka_unit_test(changed_in_a_walk),
