@@ -180,10 +180,10 @@ static void cannot_make(struct making *m, uint32_t nr, int err)
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
 	struct pb_bpf_map_attr a = attr_of(m, o);
 
-	say(&m->made.maps[nr].why, "map %s (%s): %s: key_size %u, value_size %u, max_entries %u",
+	say(&m->made.maps[nr].why, "map %s (%s): %s%s: key_size %u, value_size %u, max_entries %u",
 	    o->name, pb_bpf_map_type_name(a.type), err == -E2BIG ? "too large" :
-	    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err), a.key_size, a.value_size,
-	    a.max_entries);
+	    strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err),
+	    err == -EFBIG ? " (see ulimit -f)" : "", a.key_size, a.value_size, a.max_entries);
 }
 
 static void make_maps(struct making *m)

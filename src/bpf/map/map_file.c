@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,17 @@ static int view(struct pb_bpf_map *map, int fd, void *block, uint64_t size, uint
 	return 0;
 }
 
+/* Returns the error of a failed ftruncate(). */
+static int no_size(uint64_t size)
+{
+	int err = errno;
+	struct rlimit limit;
+
+	if (err == EFBIG && !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < size)
+		return -EFBIG;
+	return err == EFBIG || err == EINVAL ? -ENOMEM : -err;
+}
+
 /* Fills the file with zeros, on file systems without fallocate(). */
 static int write_zeros(int fd, uint64_t size)
 {
@@ -149,7 +161,7 @@ static int create_in(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec,
 		return err;
 	span = pb_bpf_map_span(spec, size);
 	if (ftruncate(fd, (off_t)size))
-		return errno == EFBIG || errno == EINVAL ? -ENOMEM : -errno;
+		return no_size(size);
 	err = room ? take_room(fd, size) : 0;
 	if (err)
 		return err;

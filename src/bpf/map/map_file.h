@@ -15,7 +15,7 @@
 #include "bpf/map/map.h"
 
 /* Creates a map in a memfd. Another process can open the memfd by /proc/PID/fd, and then call
- * pb_bpf_map_attach(). */
+ * pb_bpf_map_attach(). -EFBIG: this process's limit of file sizes (ulimit -f) is too low. */
 int pb_bpf_map_create(struct pb_bpf_map *map, const struct pb_bpf_map_spec *spec);
 /* Creates a map in an empty file that is open for reading and writing. The map keeps fd until
  * pb_bpf_map_close(). Gets room in the file system for the whole map, so that no store to the map

@@ -87,7 +87,8 @@ static int make_output(struct bpf_attach *a)
 		err = bpf_object_pin(&a->session, COUNTS, &counts, &a->counts);
 	}
 	a->has_counts = !err;
-	return err ? pb_error(a->command, "%s: %s", a->dir, strerror(-err)) : 0;
+	return err ? pb_error(a->command, "%s: %s%s", a->dir, strerror(-err),
+			      err == -EFBIG ? " (see ulimit -f)" : "") : 0;
 }
 
 /* Puts an event into each element of each perf event array. The helper bpf_perf_event_output()

@@ -149,7 +149,8 @@ static int make_map(struct bpf_session *s, const char *text)
 	err = bpf_session_map(s, &spec);
 	if (!err)
 		return 0;
-	pb_error(s->command, "map %s: %s", text, strerror(-err));
+	pb_error(s->command, "map %s: %s%s", text, strerror(-err),
+		 err == -EFBIG ? " (see ulimit -f)" : "");
 	return BPF_USAGE;
 }
 

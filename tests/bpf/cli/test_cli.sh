@@ -268,7 +268,7 @@ nothing typo
 check 1 "" load -q "$tmp/err" unreadable
 nothing unreadable
 (ulimit -f 1; "$patchbay" bpf load -q "$tmp/count.bpf.o" small count 2>"$tmp/err") && { echo "FAILED: load without room"; failed=1; }
-nothing small
+nothing small; grep -q ": File too large (see ulimit -f): key_size" "$tmp/err" || { echo "FAILED: load without room says:"; cat "$tmp/err"; failed=1; }
 mkdir -m 700 "$tree/there" && : >"$tree/there/other"
 check 1 "" load -q "$tmp/count.bpf.o" there
 [ "$(ls "$tree/there")" = other ] || { echo "FAILED: load has left:"; find "$tree/there"; failed=1; }
