@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -129,26 +128,6 @@ static int open_private(const char *path)
 	return fd;
 }
 
-static int default_path(char *path, size_t size)
-{
-	const char *run = getenv("XDG_RUNTIME_DIR");
-	int fd = -1, n = 0;
-
-	if (run && *run == '/' && strlen(run) < 60) {
-		n = snprintf(path, size, "%s/patchbay", run);
-		fd = open_private(path);
-	}
-	if (fd < 0) {
-		n = snprintf(path, size, "/tmp/patchbay-%u", (unsigned)geteuid());
-		fd = open_private(path);
-	}
-	if (fd < 0)
-		return fd;
-	close(fd);
-	snprintf(path + n, size - (size_t)n, "/bpf");
-	return 0;
-}
-
 /* Removes the id (the link in directory `ids`) of each map that has no pin and is open in no
  * process. */
 static void remove_unused(struct pb_bpf_pins *p)
@@ -185,15 +164,10 @@ static void remove_unused(struct pb_bpf_pins *p)
 int pb_bpf_pins_open(struct pb_bpf_pins *p, const char *path)
 {
 	char ids[PB_BPF_PIN_PATH + 8];
-	int err = 0;
 
 	p->root = p->ids = -1;
-	if (!path)
-		err = default_path(p->path, sizeof(p->path));
-	else if (snprintf(p->path, sizeof(p->path), "%s", path) >= (int)sizeof(p->path))
-		err = -ENAMETOOLONG;
-	if (err)
-		return err;
+	if (snprintf(p->path, sizeof(p->path), "%s", path) >= (int)sizeof(p->path))
+		return -ENAMETOOLONG;
 	p->root = open_private(p->path);
 	if (p->root < 0)
 		return p->root;

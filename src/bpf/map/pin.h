@@ -22,9 +22,8 @@ struct pb_bpf_pins {
 	char path[PB_BPF_PIN_PATH];	/* the root's path */
 };
 
-/* Opens the tree at path, and creates the tree if it doesn't exist. If path is NULL, the tree is
- * $XDG_RUNTIME_DIR/patchbay/bpf, or /tmp/patchbay-UID/bpf. -EPERM: another user owns the tree, or
- * may write to it. */
+/* Opens the tree at path, and creates the tree if it doesn't exist. -EPERM: another user owns the
+ * tree, or may write to it. */
 int pb_bpf_pins_open(struct pb_bpf_pins *pins, const char *path);
 /* Closes the tree. Like pb_bpf_pins_open(), frees the memory of maps that have no pin and that no
  * process has open. */

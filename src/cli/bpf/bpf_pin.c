@@ -12,16 +12,36 @@
 
 #include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_pin.h"
+#include "recorder/session_dir.h"
 
 static struct pb_bpf_pins pins = { .root = -1, .ids = -1 };
 
+/* Opens the tree. It is beside the directories of sessions, so another user who has taken their
+ * usual place doesn't stop this command. Returns 0, or -errno after a message. */
+static int open_pins(const char *command)
+{
+	char base[RECORD_BASE], path[RECORD_BASE + sizeof("/bpf")];
+	int err = record_session_base(base);
+
+	if (err) {
+		pb_error(command, "no directory in /tmp for pins: %s", strerror(-err));
+		return err;
+	}
+	snprintf(path, sizeof(path), "%s/bpf", base);
+	err = pb_bpf_pins_open(&pins, path);
+	if (err)
+		pb_error(command, "%s: %s%s", path, strerror(-err), err == -EPERM ?
+			 ": the directory of pins belongs to another user, or others may write to "
+			 "it" : "");
+	return err;
+}
+
 struct pb_bpf_pins *bpf_pins(const char *command)
 {
-	int err = pins.root >= 0 ? 0 : pb_bpf_pins_open(&pins, NULL);
+	int err = pins.root >= 0 ? 0 : open_pins(command);
 
 	if (!err)
 		return &pins;
-	pb_error(command, "the directory of pins: %s", strerror(-err));
 	errno = -err;
 	return NULL;
 }

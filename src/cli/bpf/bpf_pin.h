@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Reads and writes pins: programs and maps that have a name in the tree of pins (bpf/map/pin.h).
- * The tree is $XDG_RUNTIME_DIR/patchbay/bpf or, if that can't be used, /tmp/patchbay-UID/bpf. A
+ * The tree is the directory `bpf` beside the directories of sessions (record_session_base()). A
  * path is relative to the tree's root, or absolute and inside the tree. A map's file is the map's
  * memory. A program's file has the program as it was before verification, and counts the program's
  * runs. Each process that runs the program verifies it again.

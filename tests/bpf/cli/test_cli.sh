@@ -364,7 +364,7 @@ says 1 "patchbay bpf pin: ../out: the path of a pin has no dots" pin prog alone/
 says 3 "patchbay bpf run: ../out: the path of a pin has no dots" run -q pinned ../out
 # if the tree can't be opened, one line says so
 mkdir -p -m 700 "$tmp/other/patchbay" && : >"$tmp/other/patchbay/bpf"
-XDG_RUNTIME_DIR=$tmp/other says 1 "patchbay bpf map: the directory of pins: Not a directory" map dump any
+XDG_RUNTIME_DIR=$tmp/other says 1 "patchbay bpf map: $tmp/other/patchbay/bpf: Not a directory" map dump any
 # a directory that another process removes during the walk doesn't end the walk
 mkdir "$tmp/run/patchbay/bpf/gone"
 if strace -qq -o "$tmp/trace" true 2>/dev/null; then
