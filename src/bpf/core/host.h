@@ -103,8 +103,10 @@ struct pb_bpf_host {
 	/*
 	 * `takes` is called when the run acquires an object that the run must release. `gives` is
 	 * called when the run releases the object. Such an object is a reserved record of a ring
-	 * buffer, or a value whose lock the run holds. The host needs these calls because a run
-	 * that ends by a jump (longjmp) releases nothing. NULL: not called
+	 * buffer, a value whose lock the run holds, or the lock of a map's writers. For a lock,
+	 * `takes` is called before the run tries to take the lock, and `gives` after the release.
+	 * The host needs these calls because a run that ends by a jump (longjmp) releases nothing.
+	 * NULL: not called
 	 */
 	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
 	void (*gives)(struct pb_bpf_run *run, void *what);

@@ -123,9 +123,7 @@ PB_BPF_HELPER(spin_lock)
 	struct pb_bpf_map *map = map_around(run, r1);
 	char *value = map ? (char *)r1 - map->types.spin_lock_off : NULL;
 
-	run->lock_missed = !map || pb_bpf_map_lock(map, value, pb_bpf_thread(run));
-	if (!run->lock_missed && run->host && run->host->takes)
-		run->host->takes(run, map, value);
+	run->lock_missed = !map || pb_bpf_value_lock(map, value, run);
 	return 0;
 }
 
@@ -134,11 +132,8 @@ PB_BPF_HELPER(spin_unlock)
 	struct pb_bpf_map *map = map_around(run, r1);
 	char *value = map ? (char *)r1 - map->types.spin_lock_off : NULL;
 
-	if (run->lock_missed || !map)
-		return 0;
-	if (run->host && run->host->gives)
-		run->host->gives(run, value);
-	pb_bpf_map_unlock(map, value);
+	if (!run->lock_missed && map)
+		pb_bpf_value_unlock(map, value, run);
 	return 0;
 }
 

@@ -13,27 +13,42 @@ static void *reserve(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t si
 	return sample;
 }
 
-/* r1 map, r2 data, r3 its size, r4 flags */
-PB_BPF_HELPER(ringbuf_output)
+static void submit_to(struct pb_bpf_run *run, struct pb_bpf_map *map, void *sample, uint64_t flags,
+		      bool discard)
 {
-	return (uint64_t)(int64_t)pb_bpf_ringbuf_output(PB_BPF_PTR(r1), PB_BPF_PTR(r2), r3, r4);
-}
-
-/* r1 map, r2 size, r3 flags */
-PB_BPF_HELPER(ringbuf_reserve)
-{
-	return r3 ? 0 : (uint64_t)reserve(run, PB_BPF_PTR(r1), r2);
+	if (run->host && run->host->gives)
+		run->host->gives(run, sample);
+	pb_bpf_ringbuf_submit(map, sample, flags, discard);
 }
 
 /* Submits or discards a record. The program passes only the record, so this function must find the
  * record's ring buffer among the program's maps. */
 static void submit(struct pb_bpf_run *run, void *sample, uint64_t flags, bool discard)
 {
-	struct pb_bpf_map *map = pb_bpf_ringbuf_of(run->prog->maps, run->prog->nr_maps, sample);
+	submit_to(run, pb_bpf_ringbuf_of(run->prog->maps, run->prog->nr_maps, sample), sample,
+		  flags, discard);
+}
 
-	if (run->host && run->host->gives)
-		run->host->gives(run, sample);
-	pb_bpf_ringbuf_submit(map, sample, flags, discard);
+/* r1 map, r2 data, r3 its size, r4 flags */
+PB_BPF_HELPER(ringbuf_output)
+{
+	struct pb_bpf_map *map = PB_BPF_PTR(r1);
+	void *to;
+
+	if (r4 & ~(uint64_t)(BPF_RB_NO_WAKEUP | BPF_RB_FORCE_WAKEUP))
+		return PB_BPF_ERR(EINVAL);
+	to = reserve(run, map, r3);
+	if (!to)
+		return PB_BPF_ERR(EAGAIN);
+	memcpy(to, PB_BPF_PTR(r2), r3);
+	submit_to(run, map, to, r4, false);
+	return 0;
+}
+
+/* r1 map, r2 size, r3 flags */
+PB_BPF_HELPER(ringbuf_reserve)
+{
+	return r3 ? 0 : (uint64_t)reserve(run, PB_BPF_PTR(r1), r2);
 }
 
 /* r1 record, r2 flags */

@@ -92,7 +92,7 @@ typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key
  * takes locks (run->thread). In calls from outside, `run` may be NULL. Such calls use slot 0, and
  * find the thread by a system call. If runs in two processes use the same per-CPU slot of a shared
  * map, increments may be lost. If a type doesn't support an operation, the operation returns the
- * kernel's error. Only the last four members may be NULL.
+ * kernel's error. Only the last five members may be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Returns the number of bytes that the map's block needs. 0: the spec is invalid, and *err
@@ -136,6 +136,9 @@ struct pb_bpf_map_ops {
 	/* at: an address in the block, where another process waits for a lock or a bucket. If a
 	 * dead process has it, releases it. NULL: what is at `at` is a lock */
 	void (*release)(struct pb_bpf_map *map, void *at);
+	/* Makes the map consistent after a thread was stopped in the middle of a change. The caller
+	 * has the lock of writers. NULL: changes leave nothing to do */
+	void (*mend)(struct pb_bpf_map *map);
 	/* Returns the address of byte `off` of the values, for BPF_PSEUDO_MAP_VALUE. NULL: `off` is
 	 * out of range */
 	void *(*direct)(struct pb_bpf_map *map, uint32_t off);
@@ -269,5 +272,12 @@ uint32_t pb_bpf_thread(const struct pb_bpf_run *run);
  */
 int pb_bpf_map_lock(const struct pb_bpf_map *map, void *value, uint32_t me);
 void pb_bpf_map_unlock(const struct pb_bpf_map *map, void *value);
+/* The same for a run. The run's host is told by takes() and gives() (host.h). */
+int pb_bpf_value_lock(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
+void pb_bpf_value_unlock(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
+/* Releases what a run of thread `me` of this process has taken if the run never goes on: the lock
+ * of a value, or the lock of writers. Does nothing if the thread doesn't have the lock. what: the
+ * argument of takes(). Context: any. */
+void pb_bpf_map_abandon(struct pb_bpf_map *map, void *what, uint32_t me);
 
 #endif

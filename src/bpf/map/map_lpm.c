@@ -329,8 +329,9 @@ static bool in_tree(struct pb_bpf_map *m, uint32_t wanted)
 	return false;
 }
 
-/* Called after a writer has died. Frees the nodes that aren't in the tree, and counts the entries.
- * Reads `fresh` only once, because another process may change `fresh` after the check. */
+/* Called after a writer has died, or was abandoned. Frees the nodes that aren't in the tree, and
+ * counts the entries. Reads `fresh` only once, because another process may change `fresh` after the
+ * check. */
 static void mend(struct pb_bpf_map *m)
 {
 	struct lpm_top *t = top(m);
@@ -470,7 +471,7 @@ static int lpm_update(struct pb_bpf_map *m, const void *key, const void *value, 
 	if (err)
 		return err;
 	err = insert(m, k, value, flags);
-	pb_bpf_guard_give(&top(m)->guard);
+	pb_bpf_guard_give(&top(m)->guard, run);
 	return err;
 }
 
@@ -511,7 +512,7 @@ static int lpm_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run *
 	if (err)
 		return err;
 	err = erase(m, k);
-	pb_bpf_guard_give(&top(m)->guard);
+	pb_bpf_guard_give(&top(m)->guard, run);
 	return err;
 }
 
@@ -520,7 +521,7 @@ static void lpm_repair(struct pb_bpf_map *m, uint32_t dead)
 	if (!pb_bpf_guard_take_over(m, &top(m)->guard, dead))
 		return;
 	mend(m);
-	pb_bpf_guard_give(&top(m)->guard);
+	pb_bpf_guard_give(&top(m)->guard, NULL);
 }
 
 static void lpm_release(struct pb_bpf_map *m, void *at)
@@ -533,5 +534,5 @@ const struct pb_bpf_map_ops pb_bpf_lpm_ops = {
 	.update = lpm_update, .remove = lpm_remove, .next_key = lpm_next_key,
 	.each = pb_bpf_no_each, PB_BPF_NO_QUEUE, .read = lpm_read,
 	.write = pb_bpf_write_value, .take = pb_bpf_no_take, .repair = lpm_repair,
-	.release = lpm_release,
+	.release = lpm_release, .mend = mend,
 };

@@ -229,7 +229,7 @@ static int hash_write(struct pb_bpf_map *m, const void *key, const void *value, 
 			number = __atomic_exchange_n(at, number, __ATOMIC_ACQ_REL);
 		else
 			err = pb_bpf_hash_ops.update(m, key, &number, flags, NULL);
-		pb_bpf_guard_give(guard);
+		pb_bpf_guard_give(guard, NULL);
 		if (!err && !at)
 			return 0;
 	}
@@ -245,7 +245,7 @@ static int hash_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run 
 	if (err < 0)
 		return err;
 	err = pb_bpf_hash_ops.take(m, key, &old, 0);
-	pb_bpf_guard_give(guard);
+	pb_bpf_guard_give(guard, run);
 	put(m, old);
 	return err;
 }
@@ -265,7 +265,7 @@ static void hash_repair(struct pb_bpf_map *m, uint32_t dead)
 
 	pb_bpf_hash_repair(m, dead);
 	if (pb_bpf_guard_take_over(m, guard, dead))
-		pb_bpf_guard_give(guard);
+		pb_bpf_guard_give(guard, NULL);
 }
 
 const struct pb_bpf_map_ops pb_bpf_hash_of_maps_ops = {

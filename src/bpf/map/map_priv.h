@@ -93,8 +93,8 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src);
 /* Copy a value out of a map, or into a map, under the value's lock (BPF_F_LOCK). Return 0 or
  * -EBUSY. */
 int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src);
-int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src,
-			   const struct pb_bpf_run *run);
+int pb_bpf_value_in_locked(struct pb_bpf_map *m, void *dst, const void *src,
+			   struct pb_bpf_run *run);
 
 /* Functions for operations that a type doesn't support. They return the kernel's errors. */
 int pb_bpf_no_push(struct pb_bpf_map *m, const void *value, uint64_t flags, struct pb_bpf_run *run);
@@ -119,8 +119,8 @@ int pb_bpf_write_value(struct pb_bpf_map *m, const void *key, const void *value,
  * Returns 1 if the caller took the lock from a holder that died, perhaps during a change. -EBUSY:
  * the caller is a handler that has interrupted the holder, or the holder makes no progress.
  */
-int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run);
-void pb_bpf_guard_give(uint32_t *word);
+int pb_bpf_guard_take(struct pb_bpf_map *m, uint32_t *word, struct pb_bpf_run *run);
+void pb_bpf_guard_give(uint32_t *word, struct pb_bpf_run *run);
 /* Takes the lock if its holder died. dead: as in pb_bpf_map_ops.repair. */
 bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t dead);
 

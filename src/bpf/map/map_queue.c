@@ -94,7 +94,7 @@ static int queue_push(struct pb_bpf_map *m, const void *value, uint64_t flags,
 		memcpy(slot(m, (uint64_t)first + count), value, m->attr.value_size);
 		set_ends(m, (uint64_t)first + full, count + !full);
 	}
-	pb_bpf_guard_give(&top(m)->guard);
+	pb_bpf_guard_give(&top(m)->guard, run);
 	return err;
 }
 
@@ -116,7 +116,7 @@ static int get(struct pb_bpf_map *m, void *value, bool remove, struct pb_bpf_run
 	} else {
 		memset(value, 0, m->attr.value_size);
 	}
-	pb_bpf_guard_give(&top(m)->guard);
+	pb_bpf_guard_give(&top(m)->guard, run);
 	return count ? 0 : -ENOENT;
 }
 
@@ -133,7 +133,7 @@ static int queue_peek(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
 static void queue_repair(struct pb_bpf_map *m, uint32_t dead)
 {
 	if (pb_bpf_guard_take_over(m, &top(m)->guard, dead))
-		pb_bpf_guard_give(&top(m)->guard);
+		pb_bpf_guard_give(&top(m)->guard, NULL);
 }
 
 const struct pb_bpf_map_ops pb_bpf_queue_ops = {

@@ -192,20 +192,6 @@ void pb_bpf_ringbuf_submit(struct pb_bpf_map *m, void *sample, uint64_t flags, b
 		m->wake(m);
 }
 
-int pb_bpf_ringbuf_output(struct pb_bpf_map *m, const void *data, uint64_t size, uint64_t flags)
-{
-	void *to;
-
-	if (flags & ~(uint64_t)(BPF_RB_NO_WAKEUP | BPF_RB_FORCE_WAKEUP))
-		return -EINVAL;
-	to = pb_bpf_ringbuf_reserve(m, size, 0);
-	if (!to)
-		return -EAGAIN;
-	memcpy(to, data, size);
-	pb_bpf_ringbuf_submit(m, to, flags, false);
-	return 0;
-}
-
 uint64_t pb_bpf_ringbuf_query(struct pb_bpf_map *m, uint64_t flags)
 {
 	uint64_t cons = pb_load(consumer_pos(m)), prod = pb_load(&producer(m)->pos);

@@ -18,9 +18,6 @@ void *pb_bpf_ringbuf_reserve(struct pb_bpf_map *map, uint64_t size, uint64_t fla
 /* Submits the record. If `discard` is set, the consumer will skip the record. If map is NULL, wakes
  * no consumer. flags: BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP. Context: any. */
 void pb_bpf_ringbuf_submit(struct pb_bpf_map *map, void *sample, uint64_t flags, bool discard);
-/* Reserves, copies and submits. Returns 0, -EAGAIN if there is no room, or -EINVAL. Context:
- * any. */
-int pb_bpf_ringbuf_output(struct pb_bpf_map *map, const void *data, uint64_t size, uint64_t flags);
 /* Returns the value that the flags select, for example BPF_RB_AVAIL_DATA. For unknown flags,
  * returns 0. Context: any. */
 uint64_t pb_bpf_ringbuf_query(struct pb_bpf_map *map, uint64_t flags);

@@ -2,6 +2,7 @@
 /* Copies values, and takes the spin locks in them. The functions pb_bpf_no_*() are for operations
  * that a map type doesn't support. */
 #include "base/sys.h"
+#include "bpf/core/host.h"
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_sys.h"
 
@@ -158,27 +159,87 @@ int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src)
 	return 0;
 }
 
-int pb_bpf_value_in_locked(const struct pb_bpf_map *m, void *dst, const void *src,
-			   const struct pb_bpf_run *run)
+/* Tell the host that the run is about to take a lock, and that it no longer has the lock. So there
+ * is no moment at which the run has the lock and the host doesn't know. pb_bpf_map_abandon() checks
+ * whether the run really has the lock. */
+static void takes(struct pb_bpf_map *m, void *what, struct pb_bpf_run *run)
 {
-	int err = pb_bpf_map_lock(m, dst, pb_bpf_thread(run));
+	if (run && run->host && run->host->takes)
+		run->host->takes(run, m, what);
+}
+
+static void gives(void *what, struct pb_bpf_run *run)
+{
+	if (run && run->host && run->host->gives)
+		run->host->gives(run, what);
+}
+
+int pb_bpf_value_lock(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
+{
+	int err;
+
+	takes(m, value, run);
+	err = pb_bpf_map_lock(m, value, pb_bpf_thread(run));
+	if (err)
+		gives(value, run);
+	return err;
+}
+
+void pb_bpf_value_unlock(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
+{
+	pb_bpf_map_unlock(m, value);
+	gives(value, run);
+}
+
+int pb_bpf_value_in_locked(struct pb_bpf_map *m, void *dst, const void *src, struct pb_bpf_run *run)
+{
+	int err = pb_bpf_value_lock(m, dst, run);
 
 	if (err)
 		return err;
 	pb_bpf_value_copy(m, dst, src);
-	pb_bpf_map_unlock(m, dst);
+	pb_bpf_value_unlock(m, dst, run);
 	return 0;
 }
 
-int pb_bpf_guard_take(const struct pb_bpf_map *m, uint32_t *word, const struct pb_bpf_run *run)
+int pb_bpf_guard_take(struct pb_bpf_map *m, uint32_t *word, struct pb_bpf_run *run)
 {
-	uint32_t me = word_of(m, pb_bpf_thread(run));
+	int err;
 
-	return take_word(m, word, me, MAX_ROUNDS);
+	takes(m, word, run);
+	err = take_word(m, word, word_of(m, pb_bpf_thread(run)), MAX_ROUNDS);
+	if (err < 0)
+		gives(word, run);
+	return err;
 }
 
-void pb_bpf_guard_give(uint32_t *word)
+void pb_bpf_guard_give(uint32_t *word, struct pb_bpf_run *run)
 {
+	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+	gives(word, run);
+}
+
+static bool has_guard(const struct pb_bpf_map *m)
+{
+	switch (m->attr.type) {
+	case BPF_MAP_TYPE_QUEUE:
+	case BPF_MAP_TYPE_STACK:
+	case BPF_MAP_TYPE_LPM_TRIE:
+	case BPF_MAP_TYPE_HASH_OF_MAPS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void pb_bpf_map_abandon(struct pb_bpf_map *m, void *what, uint32_t me)
+{
+	uint32_t *word = has_guard(m) ? what : lock_of(m, what);
+
+	if (pb_load32(word) != word_of(m, me))
+		return;
+	if (has_guard(m) && m->ops->mend)
+		m->ops->mend(m);
 	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
 }
 
@@ -206,7 +267,7 @@ void pb_bpf_map_release_dead(struct pb_bpf_map *m)
 	if (m->ops->release)
 		m->ops->release(m, word);
 	else if (pb_bpf_guard_take_over(m, word, 0))
-		pb_bpf_guard_give(word);
+		pb_bpf_guard_give(word, NULL);
 }
 
 /* ---- unsupported operations ----------------------------------------------- */

@@ -136,9 +136,23 @@ static void give_cpu_slot(struct pb_prog_open *o)
 		__atomic_store_n(&runs->cpu_slot_taken[cpu_slot - 1], 0, __ATOMIC_RELEASE);
 }
 
-/* Gives back everything that an abandoned run holds. */
-static void abandon(struct pb_prog_open *o)
+/* Returns whether a run that the innermost run has interrupted holds `what`. */
+static bool held_outside(const struct thread_runs *r, const void *what)
 {
+	for (uint32_t depth = 0; depth + 1 < r->depth; depth++)
+		for (uint32_t i = 0; i < r->runs[depth].nr_held; i++)
+			if (r->runs[depth].held[i].what == what)
+				return true;
+	return false;
+}
+
+/* Gives back everything that the innermost run holds. The run is abandoned. A lock that an outer
+ * run holds stays: the innermost run has only tried to take it. If the outer run is abandoned, too,
+ * it is the next. */
+static void abandon(struct thread_runs *r)
+{
+	struct pb_prog_open *o = &r->runs[r->depth - 1];
+
 	while (o->nr_held) {
 		struct pb_bpf_map *map = o->held[--o->nr_held].map;
 		void *what = o->held[o->nr_held].what;
@@ -146,8 +160,8 @@ static void abandon(struct pb_prog_open *o)
 		pb_barrier();
 		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
 			pb_bpf_ringbuf_submit(map, what, BPF_RB_NO_WAKEUP, true);
-		else
-			pb_bpf_map_unlock(map, what);
+		else if (!held_outside(r, what))
+			pb_bpf_map_abandon(map, what, r->tid);
 	}
 	give_cpu_slot(o);
 }
@@ -268,7 +282,7 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 	while (!all && keep < r->depth && !is_left(&r->runs[keep], t, slot))
 		keep++;
 	while (r->depth > keep) {
-		abandon(&r->runs[r->depth - 1]);
+		abandon(r);
 		pb_barrier();
 		r->depth--;
 	}

@@ -18,8 +18,8 @@ class Place:
         self.target = self.build("target", "target.c", "-pthread")
         self.objects = {}
         for name in ("count", "print", "redis", "throwing", "loaded", "forked", "signals/jumping", "signals/leaving",
-                     "signals/jump_mask", "signals/deferred", "signals/masks", "clocks", "filtered", "names", "sized",
-                     "tails", "sections"):
+                     "signals/jump_mask", "signals/deferred", "signals/masks", "signals/pushing", "clocks", "filtered",
+                     "names", "sized", "tails", "sections"):
             o = pbtest.bpf_object(os.path.join(HERE, name + ".bpf.c"), self.work)
             if not o:
                 raise Skip("needs clang and libbpf's headers")

@@ -103,6 +103,16 @@ def test_leaving(p, how):
     return ""
 
 
+def test_pushing(p, rounds):
+    """If a handler jumps out of an operation of a map that has a lock for writers, the thread's next run
+    at the same place of the stack releases the lock."""
+    needs_system_calls()
+    r = trace(p, "pushing", "-q", argv=[p.build("pushing", "signals/pushing.c", "-pthread"), str(rounds)])
+    if r.status or b"failed: 0 0\n" not in r.out:
+        raise Failure("status %d, %r\n%s" % (r.status, r.out[-300:], pbtest.tail(r.err)))
+    return "%d jumps" % rounds
+
+
 def test_mask(p, how):
     """A handler jumps out of an eBPF program in which another signal was deferred. The mask that the
     agent has set for the eBPF program doesn't stay, but a mask that the jump or the target sets does."""

@@ -110,7 +110,10 @@ static int ignore(void *arg, const void *data, uint64_t size)
 
 static int output(struct pb_bpf_map *m)
 {
-	assert_int_equal(pb_bpf_ringbuf_output(m, value, 8, 0), 0);
+	void *to = pb_bpf_ringbuf_reserve(m, 8, 0);
+
+	assert_non_null(to);
+	pb_bpf_ringbuf_submit(m, to, 0, false);
 	return pb_bpf_ringbuf_consume(m, ignore, NULL) > 0 ? 0 : -EBUSY;
 }
 

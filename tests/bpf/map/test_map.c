@@ -366,9 +366,13 @@ static void *produce(void *arg)
 	struct worker *w = arg;
 
 	for (uint64_t i = 0; i < ROUNDS; ) {
-		uint64_t record[2] = { w->cpu_slot, i };
+		uint64_t *record = pb_bpf_ringbuf_reserve(w->map, 16, 0);
 
-		i += !pb_bpf_ringbuf_output(w->map, record, 16, 0);
+		if (!record)
+			continue;
+		record[0] = w->cpu_slot;
+		record[1] = i++;
+		pb_bpf_ringbuf_submit(w->map, record, 0, false);
 	}
 	return NULL;
 }
