@@ -56,7 +56,7 @@ struct pb_bpf_map_spec {
 #define PB_BPF_MAX_CPU_SLOTS	1024
 
 #define PB_BPF_MAP_MAGIC	0x3150414d46504250ull	/* "PBPFMAP1" */
-#define PB_BPF_MAP_VERSION	3
+#define PB_BPF_MAP_VERSION	4
 #define PB_BPF_MAX_OWNERS	1024	/* 1 + the number of processes that can have a map at the
 					 * same time */
 

@@ -16,9 +16,16 @@
  *
  * finish() does steps 2 and 3, for the thread's own claim and for the claims of other threads. A
  * thread may do step 2 late, when the record was already submitted and its bytes are used for
- * another record. So finish() reads the header, then checks the position, and then does step 2 by a
- * cmpxchg from the header that it read. Each reservation increments a generation in the header's
- * second word, so a late cmpxchg fails. Step 3 is a cmpxchg of a position that only rises.
+ * another record. Then step 2 must have no effect. It is a cmpxchg from the word that free space
+ * has at the header's place, and this word is different for each position: it has a tag and the
+ * position (free_word()). So step 2 succeeds once. A new buffer has these words. The consumer
+ * stores those of the next lap over each record before it moves its position.
+ *
+ * The consumer may be libbpf, which leaves the old records in the free space. Then finish() reads
+ * the header, checks the position, and does step 2 by a cmpxchg from the header that it read. Each
+ * such reservation increments a generation in the header's second word, so a late cmpxchg fails in
+ * most cases: not if the place has become data with the same word. Step 3 is a cmpxchg of a
+ * position that only rises.
  *
  *   header     BUSY, length │ owner, generation      reserved: owned by its producer
  *              length                                submitted: owned by the consumer
@@ -38,6 +45,7 @@
 #define PAGE		4096ull
 #define HEADER		8ull
 #define OWNER_BITS	10
+#define FREE_TAG	(0xf5eeull << 48)	/* a header's generation doesn't get so large */
 #define CLAIMED		(1u << 31)	/* bit in `owner`: the claim is valid; a new block has no
 					 * valid claim */
 #define MAX_TRIES	100000	/* a try fails only because of another reservation, which is
@@ -77,8 +85,19 @@ static uint64_t ringbuf_size(const struct pb_bpf_map_spec *s, int *err)
 	return *err ? 0 : 3 * PAGE + a->max_entries;
 }
 
+/* Returns the word that free space has at this position. */
+static uint64_t free_word(uint64_t pos)
+{
+	return FREE_TAG | (pos >> 3 & ((1ull << 48) - 1));
+}
+
 static void ringbuf_format(void *block)
 {
+	struct pb_bpf_map_head *head = block;
+	uint64_t *data = (uint64_t *)((char *)block + 3 * PAGE);
+
+	for (uint64_t pos = 0; pos < head->spec.attr.max_entries; pos += 8)
+		data[pos / 8] = free_word(pos);
 }
 
 static bool ringbuf_open(struct pb_bpf_map *m)
@@ -122,13 +141,14 @@ static uint64_t room_of(uint32_t len)
 static void finish(struct pb_bpf_map *m, struct claim c)
 {
 	uint64_t *header = header_at(m, c.pos), old = pb_load(header), pos = c.pos;
-	uint32_t generation = ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
+	bool is_free = old == free_word(c.pos);
+	uint32_t generation = is_free ? 0 : ((uint32_t)(old >> 32) >> OWNER_BITS) + 1;
 
 	/* This check must come after the read of the header. The producers' position only rises. So
 	 * if it is still the claim's position, no thread had done step 3 when `old` was read. Then
 	 * `old` is the word before step 2, or the header that another thread wrote in step 2. If
 	 * this function replaces the latter, only the generation changes. */
-	if (pb_load(&producer(m)->pos) != c.pos)
+	if (!is_free && pb_load(&producer(m)->pos) != c.pos)
 		return;
 	pb_replace(header, &old, (uint64_t)(generation << OWNER_BITS |
 					    (c.owner & ((1u << OWNER_BITS) - 1))) << 32 |
@@ -165,6 +185,9 @@ void *pb_bpf_ringbuf_reserve(struct pb_bpf_map *m, uint64_t size, uint64_t flags
 			continue;
 		}
 		if (pos + room_of(new.len) - pb_load(consumer_pos(m)) > m->mask) {
+			/* the consumer may have passed an old `pos` */
+			if (pb_load(&p->pos) != pos)
+				continue;
 			mend(m);
 			return NULL;
 		}
@@ -223,6 +246,26 @@ struct pb_bpf_map *pb_bpf_ringbuf_of(struct pb_bpf_map *const *maps, uint32_t nr
 
 /* ---- the consumer -------------------------------------------------------------------- */
 
+/* Whether the consumer has already stored the free word of the next lap here. It has died before it
+ * moved its position. */
+static bool is_freed(const struct pb_bpf_map *m, uint64_t pos, uint64_t word)
+{
+	return word == free_word(pos + m->mask + 1);
+}
+
+/* Makes a record free space of the next lap. If the consumer dies meanwhile, the next consumer
+ * skips the record: either it has its header still, or all of it is free words. */
+static void set_free(struct pb_bpf_map *m, uint64_t pos, uint64_t word)
+{
+	uint32_t len = (uint32_t)word & ~BPF_RINGBUF_DISCARD_BIT;
+
+	__atomic_store_n(header_at(m, pos), word | BPF_RINGBUF_DISCARD_BIT, __ATOMIC_RELEASE);
+	for (uint64_t at = pos + room_of(len); at > pos; ) {
+		at -= HEADER;
+		__atomic_store_n(header_at(m, at), free_word(at + m->mask + 1), __ATOMIC_RELEASE);
+	}
+}
+
 /* Discards records whose producers died. First finishes a claim that is half-done, because a dead
  * process may have made it. If a later producer finished this claim, after the repair, the record
  * would stay BUSY. */
@@ -241,8 +284,10 @@ static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 		uint64_t room =
 			room_of((uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT));
 
-		if (word & BPF_RINGBUF_BUSY_BIT && owner &&
-		    (owner == dead || (m->alive && !m->alive(m, owner)))) {
+		if (is_freed(m, pos, word))
+			room = HEADER;
+		else if (word & BPF_RINGBUF_BUSY_BIT && owner &&
+			 (owner == dead || (m->alive && !m->alive(m, owner)))) {
 			/* another process may be the consumer, and may have passed the record. Then
 			 * these bytes may have become the data of another record */
 			if ((int64_t)(pb_load(consumer_pos(m)) - pos) > 0)
@@ -268,6 +313,11 @@ int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void
 		uint32_t len = (uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
 		int ret = 0;
 
+		if (is_freed(m, pos, word)) {
+			pos += HEADER;
+			__atomic_store_n(consumer_pos(m), pos, __ATOMIC_SEQ_CST);
+			continue;
+		}
 		if (word & BPF_RINGBUF_BUSY_BIT) {
 			ringbuf_repair(m, 0);
 			if (pb_load(header_at(m, pos)) & BPF_RINGBUF_BUSY_BIT)
@@ -280,6 +330,7 @@ int64_t pb_bpf_ringbuf_consume(struct pb_bpf_map *m, pb_bpf_ringbuf_fn *fn, void
 			ret = fn(arg, (char *)header_at(m, pos) + HEADER, len);
 			nr++;
 		}
+		set_free(m, pos, word);
 		pos += room_of(len);
 		__atomic_store_n(consumer_pos(m), pos, __ATOMIC_SEQ_CST);
 		if (ret < 0)

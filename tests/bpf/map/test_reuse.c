@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Interrupts operations of hashes at each instruction. The signal handler runs other operations on
+ * Interrupts operations of maps at each instruction. The signal handler runs other operations on
  * the same key. So the test finds the races that other threads and processes could cause.
  *
  * - While a value is changed in place, the handler deletes the key and adds another key, which may
@@ -9,6 +9,8 @@
  *   in the taken value or in the map.
  * - While a value of a trie is read, the handler changes the value, and values of another prefix.
  *   The value that is read must be the key's.
+ * - While a producer of a ring buffer finishes another producer's claim, the handler finishes it,
+ *   and the place is used for data. The data must stay what it is.
  */
 #include <signal.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 #include "bpf/core/program.h"
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_hash.h"
+#include "bpf/map/map_ringbuf.h"
 #include "bpf/map/map_sys.h"
 #include "../../unit/step_path.h"
 
@@ -260,6 +263,77 @@ static void values_of_a_trie(void **state)
 	pb_bpf_map_close(&map);
 }
 
+/* ---- ring buffers ----------------------------------------------------------------------- */
+
+#define RING	4096
+
+/* Makes a record of zeros. */
+static void output(uint32_t size)
+{
+	void *record = pb_bpf_ringbuf_reserve(&map, size, 0);
+
+	assert_non_null(record);
+	memset(record, 0, size);
+	pb_bpf_ringbuf_submit(&map, record, 0, false);
+}
+
+static int has_zeros(void *arg, const void *data, uint64_t size)
+{
+	static const char zeros[RING];
+
+	changed |= memcmp(data, zeros, size);
+	return 0;
+}
+
+/* Submits the record of the claim, and makes records until the claim's place is data of the last.
+ * If the interrupted operation has reserved its record already, this isn't possible. */
+static void use_the_place(void)
+{
+	changed = 0;
+	output(8);
+	pb_bpf_ringbuf_submit(&map, map.elems + 8, 0, true);
+	pb_bpf_ringbuf_consume(&map, has_zeros, NULL);
+	if (pb_bpf_ringbuf_query(&map, BPF_RB_AVAIL_DATA))
+		return;
+	output(RING - 96);
+	assert_int_equal(pb_bpf_ringbuf_consume(&map, has_zeros, NULL), 1);
+	output(200);
+	reused++;
+}
+
+static void records_of_a_ring_buffer(void **state)
+{
+	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, RING, 0 },
+		.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct { uint64_t pos; uint32_t len, owner; } claim = { 0, 16, 1u << 31 };
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO }, old;
+
+	act = use_the_place;
+	reused = 0;
+	memset(&path, 0, sizeof(path));
+	sigaction(SIGTRAP, &sa, &old);
+	for (step_at = 1; step_at < MOST_STEPS; step_at += STRIDE) {
+		assert_int_equal(pb_bpf_map_create(&map, &spec), 0);
+		memcpy((char *)map.head + 8192 + 64, &claim, sizeof(claim));
+		step = 0;
+		path_arm(&breakpoint, &path);
+		set_trap_flag(!breakpoint.path);
+		output(8);
+		set_trap_flag(false);
+		assert_false(path_disarm(&breakpoint));
+		if (step >= step_at) {
+			assert_true(pb_bpf_ringbuf_consume(&map, has_zeros, NULL) > 0);
+			assert_int_equal(pb_bpf_ringbuf_query(&map, BPF_RB_AVAIL_DATA), 0);
+			assert_int_equal(changed, 0);
+		}
+		pb_bpf_map_close(&map);
+		if (step < step_at)
+			break;
+	}
+	assert_int_not_equal(reused, 0);
+	sigaction(SIGTRAP, &old, NULL);
+}
+
 /* ---- without interruptions ------------------------------------------------------------- */
 
 /* A program holds the lock of a value. The lock stays held even if the element is deleted and
@@ -338,6 +412,7 @@ int main(void)
 		cmocka_unit_test(values_with_a_lock),
 		cmocka_unit_test(taken_values),
 		cmocka_unit_test(values_of_a_trie),
+		cmocka_unit_test(records_of_a_ring_buffer),
 		cmocka_unit_test(a_lock_stays_held),
 		cmocka_unit_test(a_pointer_into_a_trie),
 		cmocka_unit_test(all_words_are_in_use),
