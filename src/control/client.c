@@ -15,6 +15,8 @@
 
 #define TIMEOUT_S	10
 #define DETACH_TRIES	12	/* pb_control_detach() waits at most this many times TIMEOUT_S */
+#define ASK_TRIES	6	/* the same for other requests to the agent: on a busy machine its
+				 * thread may get no processor for seconds */
 #define FILE_MAX	(256u << 20)
 
 struct pb_control {
@@ -66,16 +68,16 @@ static ssize_t receive_bytes(struct pb_control *c, int *fd)
 }
 
 /* Receives an answer. Returns its type, or -errno. After an error, err has a text. An ERROR message
- * contains the errno and the text. */
+ * contains the errno and the text. -ETIMEDOUT: there was no answer within TIMEOUT_S. */
 static int receive_fd(struct pb_control *c, int *fd, char *err, size_t errlen)
 {
 	struct pb_msg *m = (struct pb_msg *)c->buf;
 	ssize_t n = receive_bytes(c, fd);
 
 	if (n < 0 || (size_t)n < sizeof(*m) || m->len != (size_t)n - sizeof(*m)) {
-		int ret = n < 0 ? -errno : n ? -EPROTO : -EPIPE;
+		int ret = !n ? -EPIPE : n > 0 ? -EPROTO : errno == EAGAIN ? -ETIMEDOUT : -errno;
 
-		snprintf(err, errlen, "%s", ret == -EAGAIN ? "no answer within 10 s" :
+		snprintf(err, errlen, "%s", ret == -ETIMEDOUT ? "no answer within 10 s" :
 			 ret == -EPIPE ? "the recorder ended" : strerror(-ret));
 		return ret;
 	}
@@ -93,6 +95,17 @@ static int receive_fd(struct pb_control *c, int *fd, char *err, size_t errlen)
 static int receive(struct pb_control *c, char *err, size_t errlen)
 {
 	return receive_fd(c, NULL, err, errlen);
+}
+
+/* Waits at most `tries` times TIMEOUT_S. */
+static int receive_answer(struct pb_control *c, int tries, char *err, size_t errlen)
+{
+	int ret;
+
+	do
+		ret = receive(c, err, errlen);
+	while (ret == -ETIMEDOUT && --tries);
+	return ret;
 }
 
 static void take_ready(struct pb_control *c)
@@ -192,7 +205,9 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 		snprintf(err, errlen, "%s: %s", path, strerror(-ret));
 		return ret;
 	}
-	ret = receive(c, err, errlen);
+	ret = receive_answer(c, ASK_TRIES, err, errlen);
+	if (ret == -ETIMEDOUT)
+		snprintf(err, errlen, "no answer within %d s", ASK_TRIES * TIMEOUT_S);
 	if (ret < 0)
 		return ret;
 	if (ret != PB_MSG_REPLY || m->len < sizeof(*f)) {
@@ -258,16 +273,14 @@ int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *
 int pb_control_detach(struct pb_control *c, char *text, size_t len, char *err, size_t errlen)
 {
 	const struct pb_msg *m = (const void *)c->buf;
-	int ret = send_message(c, PB_MSG_DETACH, NULL, 0, NULL, NULL, 0), tries = 0;
+	int ret = send_message(c, PB_MSG_DETACH, NULL, 0, NULL, NULL, 0);
 
 	if (ret) {
 		snprintf(err, errlen, "%s", strerror(-ret));
 		return ret;
 	}
-	do
-		ret = receive(c, err, errlen);
-	while (ret == -EAGAIN && ++tries < DETACH_TRIES);
-	if (ret == -EAGAIN)
+	ret = receive_answer(c, DETACH_TRIES, err, errlen);
+	if (ret == -ETIMEDOUT)
 		snprintf(err, errlen, "not detached yet: its threads are still in traced code; the "
 			 "recorder goes on waiting");
 	if (ret < 0)
