@@ -272,7 +272,8 @@ uint32_t pb_bpf_thread(const struct pb_bpf_run *run);
  */
 int pb_bpf_map_lock(const struct pb_bpf_map *map, void *value, uint32_t me);
 void pb_bpf_map_unlock(const struct pb_bpf_map *map, void *value);
-/* The same for a run. The run's host is told by takes() and gives() (host.h). */
+/* The same for a run. They call the host's takes() and gives() (host.h), so that the host can
+ * release the lock if the run is abandoned. */
 int pb_bpf_value_lock(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
 void pb_bpf_value_unlock(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
 /* Releases what a run of thread `me` of this process has taken if the run never goes on: the lock

@@ -16,8 +16,8 @@
 
 static struct pb_bpf_pins pins = { .root = -1, .ids = -1 };
 
-/* Opens the tree. It is beside the directories of sessions, so another user who has taken their
- * usual place doesn't stop this command. Returns 0, or -errno after a message. */
+/* Opens the tree, which is beside the directories of sessions. If another user owns their usual
+ * place, both are in the spare place. Returns 0, or -errno after a message. */
 static int open_pins(const char *command)
 {
 	char base[RECORD_BASE], path[RECORD_BASE + sizeof("/bpf")];
