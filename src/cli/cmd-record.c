@@ -137,9 +137,11 @@ int record_with(struct record_options *o)
 	}
 	record_session_close(&session);
 out:
+	/* First, because a process that record_ahead_start() is just spawning has the descriptors
+	 * of maps until it executes its program. bpf_attach_close() would find the maps in use. */
+	record_modules_free(&modules);
 	if (o->bpf)
 		bpf_attach_close(o->bpf, o);
-	record_modules_free(&modules);
 	free_target(o, target);
 	return ret;
 }
