@@ -145,11 +145,11 @@ int pb_bpf_object_open_memory(const void *bytes, size_t nr, const struct pb_bpf_
 void pb_bpf_object_close(struct pb_bpf_object *object);
 
 /*
- * Sets a variable's initial value, before maps are made. The value is a number as in C, true or
- * false, or text for an array of characters. The function is meant for constants (const volatile),
- * but other variables can be set as well. Returns 0, -ENOENT (no variable has this name), -EINVAL
- * (the variable is neither a number nor text, or the value is not a number), -ERANGE (the value
- * doesn't fit), or -ENOMEM.
+ * Sets a variable's initial value, before maps are made. The value is a number in C's notation,
+ * true or false, or text for an array of characters. The function is meant for constants (const
+ * volatile), but other variables can be set as well. Returns 0, -ENOENT (no variable has this
+ * name), -EINVAL (the variable is neither a number nor text, or the value is not a number), -ERANGE
+ * (the value doesn't fit), or -ENOMEM.
  */
 int pb_bpf_object_set(struct pb_bpf_object *object, const char *name, const char *value);
 
@@ -162,8 +162,8 @@ struct pb_bpf_map_attr pb_bpf_map_attr_settle(struct pb_bpf_map_attr attr, uint3
 
 /*
  * Parses the target: FUNCTION[+OFFSET] for the kprobe family, PATH:FUNCTION[+OFFSET] for the uprobe
- * family. OFFSET is a number as in C. Returns 0, -ENOENT (the section names no target), or -EINVAL
- * (the target has another form, or programs of this kind aren't attached to functions).
+ * family. OFFSET is a number in C's notation. Returns 0, -ENOENT (the section names no target), or
+ * -EINVAL (the target has another form, or programs of this kind aren't attached to functions).
  */
 int pb_bpf_object_target(const struct pb_bpf_object_prog *prog, struct pb_bpf_target *target);
 

@@ -337,8 +337,9 @@ static int verify(struct making *m, uint32_t nr, struct pb_bpf_text *log, uint32
 
 /*
  * Sets the reason why the verifier rejected the program: the CO-RE relocation that failed, or the
- * log's last line. If there is no log, verifies the program again, with a log. If memory was short
- * only for a moment, this makes the program. Returns the final result.
+ * log's last line. If there is no log, verifies the program again, with a log. This second attempt
+ * may succeed, if the first failed only because memory was short. Then it also makes the program.
+ * Returns the final result.
  */
 static int explain(struct making *m, uint32_t nr, int err, const struct pb_bpf_text *log)
 {

@@ -81,12 +81,12 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
 		     uint32_t level);
 
 /*
- * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls. A
- * program may reach the programs that the object puts into the program arrays that it uses, and all
- * programs that those may reach. Either all these programs are made, or none. If one of them can't
- * be made or put into its slot, progs[number].why has the reason. -EBADF: a program in an array
- * isn't loaded automatically (autoload). -EINVAL: a program in an array has another type than the
- * program that uses the array.
+ * Like pb_bpf_make_prog(), but also makes all programs that the program may reach by tail calls.
+ * These are the programs that the object puts into the program arrays that this program uses. The
+ * same holds for each of them in turn. Either all these programs are made, or none. If one of them
+ * can't be made or put into its slot, progs[number].why has the reason. -EBADF: a program in an
+ * array isn't loaded automatically (autoload). -EINVAL: a program in an array has another type than
+ * the program that uses the array.
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		      uint32_t level);

@@ -109,9 +109,9 @@ static void propagate_to_copies(struct state *st, const struct reg *known)
 			propagate_to_copy(r, known);
 }
 
-/* Records in the step, for backward walks (precise.c), the registers and slots that are copies with
- * this id. The copies in the innermost frame come first. If the step has no room for a copy,
- * unlinks the copy. */
+/* Stores in `step` the registers and slots that have this id. Backward walks need them (precise.c).
+ * The copies in the innermost frame come first. If the step has no room for a copy, unlinks the
+ * copy. */
 static void link_copies(struct state *st, uint32_t id, struct step *step)
 {
 	for (int n = (int)st->cur; n >= 0 && id; n--) {

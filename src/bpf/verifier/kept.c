@@ -8,7 +8,8 @@
  *
  * Values and frames at rest have reference counts, and don't change while they are shared. For each
  * frame, each state has its own struct marks of 72 bytes. This structure says which values are read
- * and which are precise. It also says where the parent state has each register.
+ * and which are precise. It also gives, for each register, its place in the parent state (enum
+ * place).
  */
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/kept.h"

@@ -150,8 +150,8 @@ const char *bpf_session_reason(const struct bpf_session *s);
  */
 int bpf_read_insns(struct bpf_session *s, char **args, int nr_args, struct bpf_insn **insns,
 		   uint32_t *nr);
-/* Reads the value of an option, a number of 32 bits as in C. If the text is no such number, ends
- * the command with a message. */
+/* Parses the value of an option: a 32-bit number in C's notation (10, 0xa, 012). If the text isn't
+ * such a number, ends the command with a message. */
 uint32_t bpf_number(const struct bpf_session *s, const char *option, const char *text);
 /* Reads bytes in hexadecimal digits, separated by blanks and commas. Returns the count of bytes, or
  * -1 after a message. */
@@ -181,8 +181,8 @@ bool bpf_object_wants(const struct bpf_session *s, uint32_t nr, char **names, in
  * file. */
 bool bpf_object_lacks(const struct bpf_session *s, const char *path, char **names, int nr_names);
 
-/* Makes a map and pins it in s->map_dir under this name. It is the map's full name, since the spec
- * has room only for its first 15 characters, and two maps may share these. Returns 0 or -errno. */
+/* Makes a map and pins it in s->map_dir under `name`, the map's full name. The spec's name can't be
+ * used: it has only the first 15 characters, in which two maps may agree. Returns 0 or -errno. */
 int bpf_object_pin(struct bpf_session *s, const char *name, const struct pb_bpf_map_spec *spec,
 		   struct pb_bpf_map *map);
 /* Finds the path in `dir` of the pin with this name. Dots and slashes of the name become _. Returns
