@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads the auxiliary vector from /proc/self/auxv, at each call again. */
+/* Reads the auxiliary vector. Each call reads /proc/self/auxv again. */
 #include <fcntl.h>
 #include <stddef.h>
 #include "base/auxv.h"

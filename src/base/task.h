@@ -28,7 +28,8 @@ bool pb_process_is_held_up(uint32_t pid);
 
 /* The text of a thread's status file. Some lines may be very long, for example "Groups:" of a user
  * with many groups. If a line has more than PB_TASK_LINE characters, the rest is replaced by a hash
- * of the rest. So two such lines still differ if their files differ. */
+ * of the rest. So two lines that differ only in the rest still differ here, unless the two hashes
+ * are equal. */
 #define PB_TASK_LINE	200
 struct pb_task_status {
 	char text[8192];

@@ -198,7 +198,7 @@ static bool open_is_valid(struct pb_data *d)
 }
 
 /* Adds the chunks that weren't full when they were copied (open_chunks.h). The file may have holes
- * of any size. So a slot without a chunk ends with a search for the next data. */
+ * of any size. So after a slot without a chunk, the scan goes on at the next data (SEEK_DATA). */
 static int scan_open(struct scan *s)
 {
 	struct pb_data *d = s->d;

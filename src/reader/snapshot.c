@@ -9,15 +9,15 @@
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
  * last word that isn't zero is searched for, and then the words up to it are copied. So all records
  * that were complete at the time of the search are in the copy, and words after the last word that
- * was found are not. The header is copied before the records. So if the header's open leaf had
- * ended, or had made a traced call, before the search, the copy has a record that shows it
+ * was found are not. The header is copied before the records. The open leaf in the header may end,
+ * or make a traced call, before the search. Then the copy has a record that shows this
  * (abi/ring.h).
  *
- * The copy of an OPEN chunk may lack the chunk's last records. No later chunk of the same thread
- * may then be in the snapshot, because readers would take the two chunks for all records of that
- * time. So the OPEN chunks are copied last. First they are listed. Only the chunks in the list are
- * copied, and those of one thread newest first. So if a chunk's successor was copied with records,
- * the thread had left the chunk before, and the copy of the chunk has all of its records.
+ * The copy of an OPEN chunk may lack the chunk's last records. Then the snapshot must not have a
+ * later chunk of the same thread. Readers would assume that no record is missing between the two
+ * chunks. So the OPEN chunks are copied last. First they are listed. Only the chunks in the list
+ * are copied, and those of one thread newest first. So if a chunk's successor was copied with
+ * records, the thread had left the chunk before, and the copy of the chunk has all of its records.
  */
 #include "reader/snapshot.h"
 
@@ -201,8 +201,8 @@ static bool is_taken(const struct pb_snapshot *s, uint32_t i)
 	return __atomic_load_n(&taken[i / 64], __ATOMIC_ACQUIRE) >> i % 64 & 1;
 }
 
-/* Copies the chunks that are neither free nor OPEN and haven't been copied. An engine in overwrite
- * mode uses the oldest chunk next, so the round begins there. */
+/* Copies the chunks that are neither free nor OPEN and haven't been copied. In overwrite mode,
+ * agents use the oldest chunk next, so the round begins there. */
 static int copy_round(struct writer *w)
 {
 	const struct pb_snapshot *s = w->s;

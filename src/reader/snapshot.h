@@ -2,8 +2,8 @@
 /*
  * Copies the chunks of a ring (abi/ring.h) into a new data directory, while threads write to the
  * ring. The copier changes nothing in the ring, so a read-only mapping is enough, and no thread
- * waits. Chunks that were
- * overwritten while they were copied are left out; readers see a gap in the chunks' `seq`.
+ * waits. Chunks that were overwritten while they were copied are left out; readers see a gap in the
+ * chunks' `seq`.
  *
  * The images and modules that the chunks refer to are copied from the data directory of the
  * session.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads /proc/PID/exe and cmdline, and opens the process's files. The command line may hold any
- * bytes. */
+/* Examines a process that runs already: its executable, its command line (which may hold any
+ * bytes), and whether it has ended. Opens files for an agent, with the rights of the agent's
+ * process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -206,9 +207,9 @@ enum record_state record_running_state(const struct record_target *t)
 	return RECORD_RUNS_OTHER;
 }
 
-/* The path may be any text that an agent has sent. To open a device or a FIFO may have effects. So
- * the first descriptor only names the file, and the file itself is opened when it is known to be
- * regular. */
+/* The path may be any text that an agent has sent. Opening a device or a FIFO may have side
+ * effects. So the first descriptor only names the file (O_PATH). The file itself is opened when it
+ * is known to be regular. */
 int record_open_regular(const char *path)
 {
 	int name = open(path, O_PATH | O_CLOEXEC), fd = -EACCES;
@@ -245,8 +246,9 @@ static int peer_groups(int fd, gid_t **list, int *nr)
 	return 0;
 }
 
-/* The system calls change only this thread, unlike setgroups() of the C library. The kernel takes
- * the capabilities that override permissions from a thread whose fsuid isn't 0. */
+/* These calls change only this thread; libc's setgroups() would change all threads. If a thread's
+ * fsuid changes from 0, the kernel removes the thread's capabilities that override file
+ * permissions. If it changes back to 0, the kernel adds them again. */
 static int set_rights(uid_t uid, gid_t gid, int nr, const gid_t *groups)
 {
 	if (syscall(SYS_setgroups, nr, groups))
@@ -275,7 +277,7 @@ int record_rights_take(struct record_rights *r, int fd)
 		return -errno;
 	ret = peer_groups(fd, &groups, &nr);
 	if (!ret) {
-		/* the kernel makes a process undumpable whose fsuid changes */
+		/* if the fsuid changes, the kernel makes the process undumpable */
 		r->dumpable = prctl(PR_GET_DUMPABLE);
 		r->taken = true;
 		ret = set_rights(peer.uid, peer.gid, nr, groups);

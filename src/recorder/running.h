@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads from /proc the facts that the recorder needs about a process that runs already. Context:
- * any thread. */
+/* Finds the facts that the recorder needs about a process that runs already, mostly in /proc, and
+ * opens files for the agent of a process. Context: any thread. */
 #ifndef PB_RECORDER_RUNNING_H
 #define PB_RECORDER_RUNNING_H
 #include <stdbool.h>

@@ -10,8 +10,8 @@
 extern uint32_t pb_hit_stacks_used __attribute__((visibility("hidden")));
 extern uint8_t pb_hit_stacks[] __attribute__((visibility("hidden")));
 
-/* If sp is on one of these stacks, returns true. *end gets the end of the part that C code and
- * handlers use, and *slot gets the slot of the hit, which is on the program's stack. sp must be the
- * stack pointer of a stopped thread. Context: the helper of a stop. */
+/* If sp is on one of these stacks, returns true. *end gets the upper end of the part that C code
+ * and handlers use, and *slot gets the slot of the hit, which is on the program's stack. sp must be
+ * the stack pointer of a stopped thread. Context: the helper of a stop. */
 bool pb_hit_stack_at(uint64_t sp, uint64_t *end, uint64_t *slot);
 #endif

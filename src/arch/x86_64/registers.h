@@ -17,8 +17,8 @@ struct pb_context {
 	uint64_t *frame[NGREG];			/* where the program's value is; NULL: in g */
 	const struct pb_hot_range *range;	/* the code that was interrupted */
 	uint64_t off;				/* the offset of the interrupted pc in that code */
-	bool own;				/* an instruction of a stub was interrupted that
-						 * isn't a copy of the program's */
+	bool own;				/* the interrupted instruction is a stub's own, not
+						 * a copy of an instruction of the program */
 };
 
 static inline uint64_t pb_context_pc(const ucontext_t *uc)

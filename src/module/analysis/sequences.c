@@ -35,8 +35,8 @@ struct descriptor {
 
 static void forbid(struct pb_an *an, uint64_t from, uint64_t to)
 {
-	/* a descriptor adds two ranges, and descriptors don't overlap, so a real file has fewer
-	 * ranges */
+	/* A descriptor adds two ranges. In a real file descriptors don't overlap, so they add fewer
+	 * ranges than this limit. */
 	if (an->sequences.n < an->elf.size / sizeof(struct descriptor) * 2)
 		pb_vec_push(&an->sequences, (struct pb_gap){ from, to });
 }
