@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Starts the agent in a program that has long been running. The injector (src/attach, in the
- * recorder) makes the program load the agent by dlopen in a new thread, which libc's
- * pthread_create() makes, and call patchbay_attach() there. That thread only starts the agent's own
- * thread, reports the result to the injector, and ends. The agent's thread does everything else,
- * and stays until it has detached.
+ * Starts the agent in a program that runs already. The injector (src/attach, in the recorder) makes
+ * the program create a thread by libc's pthread_create(). In this thread the program loads the
+ * agent by dlopen(), and calls patchbay_attach(). The thread only starts the agent's own thread,
+ * reports the result to the injector, and ends. The agent's thread does everything else, and stays
+ * until it has detached.
  *
  * The agent's thread begins with the TCB of the thread that started it, and this TCB may be freed
  * or reused when that thread ends. So the agent's thread gets a TLS block of its own, for the
@@ -189,8 +189,9 @@ static bool is_leaving(void)
 	       __atomic_load_n(&ring->closing, __ATOMIC_RELAXED);
 }
 
-/* Waits until the agent has left a former recording, if it is leaving it: for example, the recorder
- * was killed. Returns 0. -EBUSY: the agent is recording. -EAGAIN: it takes longer. */
+/* If the agent is leaving a former recording, for example because the recorder was killed, waits
+ * until it has left. Returns 0 when it has left. -EBUSY: it isn't leaving, but recording. -EAGAIN:
+ * it takes too long. */
 static int wait_for_leave(void)
 {
 	const struct { long sec, nsec; } nap = { 0, NAP_NS };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* An attach brings the agent into a program that has long been running (doc/design/attach.md). */
+/* An attach brings the agent into a program that runs already (doc/design/attach.md). */
 #ifndef PB_ENGINE_ATTACH_H
 #define PB_ENGINE_ATTACH_H
 #include <stdbool.h>

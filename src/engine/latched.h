@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The two states in which the agent traces nothing any more. latch.c sets pb_latched, and detach.c
- * sets pb_detached. Both states last until the next attach, which resets all variables (renew.h).
- * Context: any.
+ * sets pb_detached. Both states are permanent. Only another attach resets them, if one is possible
+ * (renew.h). Context: any.
  */
 #ifndef PB_ENGINE_LATCHED_H
 #define PB_ENGINE_LATCHED_H

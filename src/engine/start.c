@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The steps from the first message to the recorder until the first traced call. In a program that
- * begins, no other thread runs meanwhile. In a live program the agent's thread does all of this,
- * and the program's threads run on. The lock of the text is held from the first look at the
- * loader's list to the end, so a thread that loads or unloads a module meanwhile waits for the
- * lock. See doc/design/attach.md.
+ * is just starting, no other thread runs yet. In a live program (one that runs already), the
+ * agent's thread does all of this, and the program's threads run on. The lock of the text is held
+ * from the first look at the loader's list to the end, so a thread that loads or unloads a module
+ * meanwhile waits for the lock. See doc/design/attach.md.
  */
 #include <asm/errno.h>
 #include <link.h>
@@ -247,7 +247,7 @@ bool pb_start_serve(void)
 
 static int agent_thread(void *arg)
 {
-	/* pb_start_thread() may store it too late for the first stop */
+	/* pb_start_thread() stores the TID, too, but perhaps only after the first stop */
 	pb_agent_tid = (uint32_t)pb_sys(SYS_gettid);
 	pb_stop_keep_dirs();
 	pb_start_serve();

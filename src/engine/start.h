@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Starts tracing: in a program that begins (agent.c), and in a program that has long been running
+ * Starts tracing: in a program that is just starting (agent.c), and in a program that runs already
  * (attach.c). Both files call the functions below in the order of their declarations, but leave out
  * functions that they don't need. Context: one thread of the agent, or the program's only thread.
  */
@@ -13,8 +13,8 @@
 struct pb_start {
 	const char *session;	/* path of the recorder's socket */
 	const char *preload;	/* path of the agent, for LD_PRELOAD at an exec */
-	bool live;		/* the program has been running: its threads must be stopped while
-				 * text changes, and it may have modules and handlers of its own */
+	bool live;		/* the program runs already: its threads must be stopped while text
+				 * changes, and it may have modules and handlers of its own */
 	uint64_t begun;		/* time at which the connection was begun; pb_start_connect() sets
 				 * it */
 };

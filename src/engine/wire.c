@@ -102,8 +102,9 @@ static uint32_t peer_pid(int fd)
 }
 
 /* Waits for events on fd, for `ns` at most. If fd is -1, waits for the whole time. Returns what
- * ppoll() returns. ppoll() fails with EINVAL if the process may have no open file (RLIMIT_NOFILE).
- * Then this function waits for the whole time, too, and there may be events afterwards. */
+ * ppoll() returns. ppoll() fails with EINVAL if the process's limit of descriptors is 0
+ * (RLIMIT_NOFILE). Then this function waits for the whole time, too, and there may be events
+ * afterwards. */
 static long poll_for(int fd, short events, uint64_t ns)
 {
 	struct { long sec, nsec; } ts = { 0, (long)ns };

@@ -2,8 +2,9 @@
 /*
  * The slow path of the function graph. The assembly of entries and exits calls it, and so do the
  * compiler's hooks. It opens and closes calls, and handles the cases that the assembly leaves to
- * C: changes of the stack, calls that are skipped by a longjmp or an exception, limits of depth and
- * time, and records that need the parent's ENTRY. call_records.c writes the records.
+ * C: changes of the stack, calls that are skipped by a longjmp or an exception, the limit of depth,
+ * and records that need the parent's ENTRY. call_records.c writes the records, and applies the
+ * limit of time (-t).
  *
  * The idea is that a call is identified by its return slot and return address. At a hit, all calls
  * of the same stack with slots below the hit's slot are over, because the stack pointer is above
