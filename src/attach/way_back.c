@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes the ways back (way_back.h). The way back of a borrowed thread ends in a signal frame, in
- * the layout in which the kernel itself writes it for a handler. rt_sigreturn reads the frame from
- * the stack pointer on. The frame's floating-point state has the format of XSAVE, as ptrace returns
+ * Writes the ways back (way_back.h). The way back of a borrowed thread ends in a signal frame. It
+ * has the layout of the frames that the kernel writes for handlers. rt_sigreturn expects the frame
+ * at the stack pointer. The frame's floating-point state has the format of XSAVE, as ptrace returns
  * it, with the kernel's marks in its first 512 bytes and at its end.
  */
 #include "attach/way_back.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handler removes the directories, and raises the signal again with its default action. The
- * handler may interrupt any code of the main thread, so it makes only system calls. The other
- * threads of a command block all signals. A child that a command forks has the handler until it
- * executes a program, but it must not remove anything.
+ * Removes a command's temporary directories if a signal ends the command. The signal's handler
+ * removes them, and then raises the signal again with its default action. The handler may interrupt
+ * any code of the main thread, so it makes only system calls. The other threads of a command block
+ * all signals. A child that a command forks has the handler until it executes a program, but it
+ * must not remove anything.
  */
 #include "cli/tidy.h"
 #include <dirent.h>
@@ -19,7 +20,8 @@
 #include "base/base.h"
 
 #define MAX_DIRS 4
-#define MAX_DEPTH 3		/* a temporary directory has a data directory, which has others */
+#define MAX_DEPTH 3		/* a temporary directory has a data directory, which has directories
+				 * itself */
 
 static const int ending[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
 static const char *volatile dirs[MAX_DIRS];
@@ -45,8 +47,8 @@ static void remove_entry(int dir, const char *name, unsigned depth)
 		remove_dir(dir, name, depth + 1);
 }
 
-/* The list of a directory may skip entries if others are removed meanwhile, so it is read again
- * until it has no entry that can be removed. */
+/* The list of a directory may skip entries if other entries are removed meanwhile. So the list is
+ * read again until it has no entry that can be removed. */
 static void remove_dir(int at, const char *name, unsigned depth)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

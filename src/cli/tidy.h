@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Removes this command's directories if a signal ends the command. While a recorder runs, it reads
+ * Removes this command's temporary directories if a signal ends it. While a recorder runs, it reads
  * its signals itself, and the signals are blocked. But before that, for example during the analysis
  * of a large program, a signal ends the command at once. Context: the main thread, without signals
  * blocked in cli_tidy_begin().
