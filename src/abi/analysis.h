@@ -119,7 +119,8 @@ struct pb_nop {
 	X(DIFFERS,	"the bytes in memory are not those of the file") \
 	X(RANGE,	"no memory for a stub within reach") \
 	X(LIMIT,	"more functions than site numbers") \
-	X(NO_NEW_CODE,	"the kernel lets the process have no new code (PR_SET_MDWE, SELinux)")
+	X(NO_NEW_CODE, \
+	  "the kernel forbids the process to make memory executable (PR_SET_MDWE, SELinux)")
 
 enum pb_refused {
 #define X(name, text) PB_REFUSED_##name,

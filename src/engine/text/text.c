@@ -35,7 +35,8 @@ void pb_text_unlock(void)
 const char *pb_text_why(int err)
 {
 	if (err == -ENOEXEC || err == -EACCES)
-		return "the kernel lets the process have no new code (PR_SET_MDWE, SELinux)";
+		return "the kernel forbids the process to make memory executable (PR_SET_MDWE, "
+		       "SELinux)";
 	return err == -ENOMEM ? "the process can map no more memory" :
 				"the program's text could not be changed";
 }

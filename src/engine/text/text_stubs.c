@@ -260,8 +260,8 @@ static const char *open_code(struct pb_module *m, const struct region *r, uint64
 		return protect_code(m, PROT_WRITE) ? "no memory for its stubs" : NULL;
 	m->near = false;
 	m->stubs_sealed = !r->copied && map_sealed(m, r, offset);
-	return m->stubs_sealed ? NULL : "its stubs can't be executable: the kernel lets the "
-					"process have no new code (PR_SET_MDWE, SELinux)";
+	return m->stubs_sealed ? NULL : "its stubs can't be executable: the kernel forbids the "
+					"process to make memory executable (PR_SET_MDWE, SELinux)";
 }
 
 const char *pb_stubs_map(struct pb_module *m, int fd, uint64_t size)
