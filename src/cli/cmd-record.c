@@ -70,9 +70,9 @@ static int find_process(struct record_options *o, struct record_target *target)
 		return 1;
 	recorder = cli_session_recorder((uint32_t)o->pid);
 	if (recorder)
-		return record_error("%s (%d) is attached already, by process %u; patchbay detach "
-				    "-p %d ends that", target->name, (int)o->pid, recorder,
-				    (int)o->pid);
+		return record_error("%s (%d) is already being recorded by process %u; to end that, "
+				    "run `patchbay detach -p %d'", target->name, (int)o->pid,
+				    recorder, (int)o->pid);
 	o->attach = attach;
 	if (!o->on_ready)
 		o->on_ready = attached;

@@ -269,7 +269,7 @@ static void wait_for_end(struct leave *l, const struct record_signals *signals)
 		if (said || l->signalled || pb_now_ns() - begin < SLOW_MS * 1000000ull)
 			continue;
 		said = true;
-		record_error("forked children aren't detached yet; ^C doesn't wait for them");
+		record_error("forked children aren't detached yet; press ^C to stop waiting");
 	}
 }
 

@@ -84,8 +84,8 @@ struct run {
 	bool leave;		/* all agents must detach; then the recording ends */
 	uint64_t asked;		/* when all agents were asked to detach; 0: not yet */
 	bool reported_wait;
-	uint64_t gone_since;	/* when others_live() began to see no process that maps the ring; 0:
-				 * one maps it, or an agent is connected */
+	uint64_t gone_since;	/* since when no process maps the ring; 0: a process maps it, or an
+				 * agent is connected */
 };
 
 /* --- before the start --------------------------------------------------- */
@@ -358,7 +358,7 @@ static bool is_over(struct run *r)
 }
 
 /* Reports a detach that takes long, for example because a thread doesn't leave a traced call. Also
- * reports that the second ^C has ended the wait. */
+ * reports that a second ^C has ended the wait. */
 static void report_wait(struct run *r)
 {
 	bool agent = record_server_has_agent(&r->server);
@@ -366,8 +366,8 @@ static void report_wait(struct run *r)
 
 	if (r->stop && agent) {
 		clear_progress(r);
-		record_error("%s (%d) is left while it detaches; its agent finishes that by itself",
-			     r->out.name, (int)r->out.pid);
+		record_error("stopped waiting for %s (%d); its agent completes the detach by "
+			     "itself", r->out.name, (int)r->out.pid);
 	} else if (!r->reported_wait && r->asked && pb_now_ns() - r->asked > SLOW_NS && agent) {
 		r->reported_wait = true;
 		clear_progress(r);
@@ -375,7 +375,7 @@ static void report_wait(struct run *r)
 			snprintf(held, sizeof(held), "%s", r->ready ?
 				 "its threads must leave traced code" :
 				 "its agent is still starting");
-		record_error("%s (%d) isn't detached yet: %s; ^C doesn't wait for it",
+		record_error("%s (%d) isn't detached yet: %s; press ^C to stop waiting",
 			     r->out.name, (int)r->out.pid, held);
 	}
 }
@@ -499,7 +499,9 @@ static int finish(struct run *r)
 {
 	int ret;
 
-	on_signal(r);	/* a signal that came before the end has no effect on what follows */
+	/* read the pending signals: a ^C that came before the end must not stop the output of the
+	 * rest, as a later one does (cli/give_up.h) */
+	on_signal(r);
 	if (r->o->on_end)
 		r->o->on_end(r->o->round_arg);
 	record_listen_stop(&r->server);
