@@ -105,14 +105,14 @@ static int check_state(struct attach_subject *s, const char *status)
 	pid_t tgid = (pid_t)number_of(status, "Tgid");
 
 	if (tgid != s->pid)
-		return attach_say(s, EINVAL, "is a thread of process %d; attach that process",
+		return attach_say(s, EINVAL, "is a thread of process %d; attach to that process",
 				  (int)tgid);
 	if (is_kernel_thread(s))
 		return attach_say(s, EINVAL, "is a thread of the kernel; only programs can be "
 				  "traced");
 	if (record_proc_is_dead(status) && number_of(status, "Threads") > 1)
 		return attach_say(s, ENOTSUP, "has ended its main thread, and can't be attached "
-				  "without it; " START_INSTEAD);
+				  "to without it; " START_INSTEAD);
 	if (record_proc_is_dead(status))
 		return attach_say(s, ESRCH, "has already ended; its parent has not waited for it "
 				  "yet");
@@ -189,11 +189,11 @@ static int say_forbidden(struct attach_subject *s, const char *status, int error
 		return error == ENOENT || error == ESRCH ? attach_say_gone(s) :
 		       attach_say(s, error, "can't be read: %s", strerror(error));
 	if (scope >= 3)
-		return attach_say(s, EPERM, "can't be attached, because this machine forbids it "
-				  "(kernel.yama.ptrace_scope is 3); " START_INSTEAD);
+		return attach_say(s, EPERM, "can't be attached to, because this machine forbids "
+				  "it (kernel.yama.ptrace_scope is 3); " START_INSTEAD);
 	if (geteuid() == 0)
-		return attach_say(s, EPERM, "can't be attached by this root user, who lacks the "
-				  "capability CAP_SYS_PTRACE; give it to the container");
+		return attach_say(s, EPERM, "can't be attached to, because root lacks the "
+				  "capability CAP_SYS_PTRACE here; give it to the container");
 	if (read_ids(status, "Uid", uid) &&
 	    (uid[0] != getuid() || uid[1] != getuid() || uid[2] != getuid())) {
 		const struct passwd *user = getpwuid(uid[1]);
@@ -202,10 +202,10 @@ static int say_forbidden(struct attach_subject *s, const char *status, int error
 				  "that user or as root", user ? user->pw_name : "unknown");
 	}
 	if (scope)
-		return attach_say(s, EPERM, "can't be attached, because this machine allows it "
-				  "only to %s (kernel.yama.ptrace_scope is %d); run patchbay as "
-				  "root, or set it to 0", scope == 1 ? "parent processes" : "root",
-				  scope);
+		return attach_say(s, EPERM, "can't be attached to, because this machine allows "
+				  "this only to %s (kernel.yama.ptrace_scope is %d); run patchbay "
+				  "as root, or set it to 0",
+				  scope == 1 ? "parent processes" : "root", scope);
 	return attach_say(s, EPERM, "protects itself from being traced (it isn't dumpable, for "
 			  "example because it changed its user); run patchbay as root");
 }
@@ -218,7 +218,8 @@ static bool same_ids(const char *status, const char *key)
 	return !read_ids(status, key, id) || (id[0] == id[1] && id[1] == id[2]);
 }
 
-/* The agent's helper has the process's own credentials (base/ptrace_right.h). */
+/* Checks that the agent's helper may trace the threads. The helper has the process's credentials.
+ * If the real, effective and saved IDs differ, it needs CAP_SYS_PTRACE (base/ptrace_right.h). */
 int attach_fit_rights(struct attach_subject *s)
 {
 	char status[RECORD_STATUS_MAX];
@@ -230,8 +231,9 @@ int attach_fit_rights(struct attach_subject *s)
 	if (!caps || strtoull(caps, NULL, 16) & 1ull << CAP_SYS_PTRACE)
 		return 0;
 	return attach_say(s, EPERM, "has different user or group IDs (see Uid and Gid in "
-			  "/proc/%d/status) and lacks CAP_SYS_PTRACE, so it must not stop its own "
-			  "threads, as the agent has to", (int)s->pid);
+			  "/proc/%d/status) and lacks CAP_SYS_PTRACE, so the agent can't stop its "
+			  "threads; run it with equal IDs, or give it CAP_SYS_PTRACE",
+			  (int)s->pid);
 }
 
 static int open_memory(struct attach_subject *s, const char *status)

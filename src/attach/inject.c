@@ -394,14 +394,14 @@ static int say_refused(struct injection *j, int err)
 	case -EBUSY:
 		if (j->leave)
 			return attach_say(&j->s, EBUSY, "has threads that don't leave traced code");
-		return attach_say(&j->s, EBUSY, "is attached already; see `patchbay ps'");
+		return attach_say(&j->s, EBUSY, "is already being recorded; see `patchbay ps'");
 	case -EAGAIN:
 		j->again = true;
-		return attach_say(&j->s, EAGAIN, "is still being left by the agent of a former "
-				  "recording; attach again");
+		return attach_say(&j->s, EAGAIN, "still has the agent of an earlier recording, "
+				  "which is detaching; attach again");
 	case -EALREADY:
 		return attach_say(&j->s, EBUSY, "was started by `patchbay record', so it can't be "
-				  "attached; start it without Patchbay");
+				  "attached to; start it without Patchbay");
 	case -EPROTO:
 		return attach_say(&j->s, EPROTO, "has an agent of another version of Patchbay; "
 				  "restart it");
@@ -475,14 +475,14 @@ static int end_thread(struct injection *j, int err, bool said)
 		return attach_say(&j->s, EAGAIN, "has ended the thread that loads the agent; try "
 				  "again");
 	return err == -ESRCH ? attach_say_gone(&j->s) :
-	       attach_say(&j->s, -err, "can't be attached: %s", strerror(-err));
+	       attach_say(&j->s, -err, "can't be attached to: %s", strerror(-err));
 }
 
 /* --- the whole ------------------------------------------------------------ */
 
 /* A process that has just executed a program has no libc yet. So if the search for libc fails, the
- * checks are repeated. If libc or the loader isn't mapped (EAGAIN), they are repeated for LIBC_NS,
- * because on a busy machine the loader may wait for a processor; otherwise for START_NS. */
+ * checks are repeated for START_NS. If libc or the loader isn't mapped (EAGAIN), they are repeated
+ * for LIBC_NS, because on a busy machine the loader may wait for a processor. */
 static int check(struct injection *j)
 {
 	uint64_t begin = pb_now_ns();
@@ -560,7 +560,7 @@ static int inject_once(const struct pb_inject *in, struct pb_injected *out, bool
 	attach_remote_release(&j.thread, RELEASE_NS);
 	/* An exec may be the reason for the failure. It first ends all other threads, so any step
 	 * may fail, and only then does the process get its new image. If the new thread has died,
-	 * an exec or an exit is almost certainly the reason, but it may need long. */
+	 * an exec or an exit is almost certainly the reason, but it may take long. */
 	if (ret && attach_image_goes(&j.s, j.died ? DEATH_NS : EXEC_NS))
 		ret = attach_say_gone(&j.s);
 	out->called = j.called;

@@ -172,7 +172,7 @@ static int find_functions(struct attach_subject *s, struct attach_libc *l, struc
 	attach_find_functions(e, base, &l->text, w, pb_array_size(w));
 	l->start_main.end = l->start_main.start + size;
 	if (attach_locks_find(&l->locks, s, e, base, &l->text))
-		return attach_say(s, ENOMEM, "can't be attached: %s", strerror(ENOMEM));
+		return attach_say(s, ENOMEM, "can't be attached to: %s", strerror(ENOMEM));
 	if (!l->dlopen || !l->pthread_create)
 		return attach_say(s, ENOTSUP, "uses a glibc older than 2.34, in which libc.so.6 "
 				  "has no dlopen; start it with `patchbay record -- PROG' instead");

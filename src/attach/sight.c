@@ -187,8 +187,8 @@ static int check_handed(struct attach_subject *s, const struct user *u, const ch
 		return attach_say(s, EACCES, "belongs to a user who may not read %s; install "
 				  "Patchbay where all users can read it", s->agent);
 	if (stat(s->session, &st))
-		return attach_say(s, errno, "can't be attached, because there is no socket %s: %s",
-				  s->session, strerror(errno));
+		return attach_say(s, errno, "can't be attached to, because there is no socket %s: "
+				  "%s", s->session, strerror(errno));
 	if (st.st_uid != u->uid && geteuid())
 		return attach_say(s, EPERM, "runs in a container as another user; run patchbay as "
 				  "that user or as root");
@@ -205,8 +205,8 @@ int attach_sight_check(struct attach_subject *s, const char *status)
 	    strlen(s->session) >= ATTACH_PATH)
 		return attach_say(s, EINVAL, "needs full paths of the agent and of the socket");
 	if (stat(s->agent, &st))
-		return attach_say(s, errno, "can't be attached, because there is no agent %s: %s",
-				  s->agent, strerror(errno));
+		return attach_say(s, errno, "can't be attached to, because there is no agent %s: "
+				  "%s", s->agent, strerror(errno));
 	read_user(status, &u);
 	s->uid = u.uid;
 	if (same_namespace(s, "user") && reaches(s, &u, s->agent, 4) &&

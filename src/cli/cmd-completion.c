@@ -335,7 +335,7 @@ static bool offer_own(void *arg, pid_t pid)
 }
 
 /* Offers processes: for `detach` and `control`, those that have control files; for other commands,
- * those that may be attached. */
+ * those to which Patchbay may attach. */
 static void offer_processes(const struct line *l, const char *before, const char *cur)
 {
 	struct processes p = { before, cur };
