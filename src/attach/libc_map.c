@@ -278,7 +278,7 @@ int attach_libc_find(struct attach_subject *s, struct attach_libc *l)
 				  "link it without -static");
 	if (!libc)
 		return attach_say(s, EAGAIN, "has not loaded glibc, which the agent needs, perhaps "
-				  "because it has just begun; try again");
+				  "because it has just started; try again");
 	l->text = text_of(s, libc);
 	l->loader = text_of(s, loader);
 	if (vdso)

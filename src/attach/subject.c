@@ -66,8 +66,7 @@ int attach_say(struct attach_subject *s, int error, const char *fmt, ...)
 
 int attach_say_gone(struct attach_subject *s)
 {
-	return attach_say(s, ESRCH, "ended, or started another program, while it was being "
-			  "attached");
+	return attach_say(s, ESRCH, "ended, or started another program, during the attach");
 }
 
 ssize_t attach_proc_read(const struct attach_subject *s, const char *name, char *buf, size_t size)
