@@ -48,20 +48,32 @@ static int newest_first(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-/* Returns the time of the chunk's last event. The chunk is decoded to find the event. */
-static uint64_t last_time(const struct pb_drain *d, const struct aged *c)
+static struct pb_chunk header(const struct pb_drain *d, uint32_t i)
 {
+	const struct pb_chunk *c = (const void *)((char *)d->ring + d->geometry.chunks_offset +
+						  (uint64_t)i * PB_CHUNK_SIZE);
+	struct pb_chunk head;
+
+	memcpy(&head, c, sizeof(head));
+	pb_barrier();		/* the result must depend on the copy, because the original may
+				 * still change */
+	return head;
+}
+
+uint64_t pb_drain_last_time(const struct pb_drain *d, uint32_t i)
+{
+	struct pb_chunk head = header(d, i);
 	struct pb_chunk_ref ref = {
-		.offset = d->geometry.chunks_offset + (uint64_t)c->taken.index * PB_CHUNK_SIZE,
-		.seq = c->seq, .serial = c->serial, .used = PB_CHUNK_SIZE - PB_CHUNK_HEADER,
+		.offset = d->geometry.chunks_offset + (uint64_t)i * PB_CHUNK_SIZE,
+		.seq = head.seq, .serial = head.serial, .used = PB_CHUNK_SIZE - PB_CHUNK_HEADER,
 	};
 	struct pb_image unknown = { 0 };
 	struct pb_data data = { .chunks_fd = d->ring_fd, .chunks = &ref, .nr_chunks = 1,
 				.images = &unknown, .nr_images = 1 };
-	struct pb_thread thread = { .serial = c->serial, .nr = 1 };
+	struct pb_thread thread = { .serial = head.serial, .nr = 1 };
 	struct pb_stacks *stacks = pb_stacks_new();
 	struct pb_cursor cursor;
-	uint64_t last = c->start;
+	uint64_t last = head.start;
 	struct pb_event ev;
 
 	if (stacks && !pb_cursor_init(&cursor, &data, stacks, &thread, PB_CHUNK_SIZE)) {
@@ -75,13 +87,8 @@ static uint64_t last_time(const struct pb_drain *d, const struct aged *c)
 
 static struct aged age(const struct pb_drain *d, struct pb_drain_taken t)
 {
-	const struct pb_chunk *c = (const void *)((char *)d->ring + d->geometry.chunks_offset +
-						  (uint64_t)t.index * PB_CHUNK_SIZE);
-	struct pb_chunk head;
+	struct pb_chunk head = header(d, t.index);
 
-	memcpy(&head, c, sizeof(head));
-	pb_barrier();		/* the order must depend on the copy, because the original may still
-				 * change */
 	return (struct aged){ .taken = t, .serial = head.serial, .seq = head.seq,
 		.start = head.start, .end = head.start };
 }
@@ -104,7 +111,7 @@ void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list
 			aged[i].later = aged[i + 1].later + 1;
 			aged[i].end = aged[i + 1].start;
 		} else if (exact) {
-			aged[i].end = last_time(d, &aged[i]);
+			aged[i].end = pb_drain_last_time(d, aged[i].taken.index);
 		}
 	}
 	qsort(aged, nr, sizeof(*aged), newest_first);

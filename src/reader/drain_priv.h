@@ -69,6 +69,8 @@ struct pb_drain_taken {
 /* Orders chunks by the time of their last record, newest first. If memory is short, the order stays
  * as it is. */
 void pb_drain_newest_first(const struct pb_drain *d, struct pb_drain_taken *list, uint32_t nr);
+/* Returns the time of the chunk's last event. The chunk is decoded to find the event. */
+uint64_t pb_drain_last_time(const struct pb_drain *d, uint32_t i);
 
 /* --- drain_supply.c: chunks for the engines --- */
 

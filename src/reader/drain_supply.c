@@ -111,26 +111,32 @@ static uint32_t next_data(struct pb_drain *d, uint32_t i)
 
 #define NOT_KNOWN	UINT64_MAX
 
-/* Returns 1 + the start of the oldest FULL chunk among those that engines may take over, or 0 if
- * they have no FULL chunk. */
-static uint64_t after_oldest(struct pb_drain *d)
+/* Returns the time of the last record of the oldest FULL chunk among those that engines may take
+ * over. Returns 0 if they have no FULL chunk, because no chunk is older then. A chunk that begins
+ * after another chunk's end isn't older than that chunk, so most chunks need not be decoded. */
+static uint64_t oldest_end(struct pb_drain *d)
 {
 	uint32_t nr = d->most_usable < d->high ? d->most_usable : d->high;
-	uint64_t oldest = UINT64_MAX;
+	uint64_t oldest = 0;
+	bool found = false;
 
 	for (uint32_t i = 0; i < nr; i++) {
 		struct pb_chunk *c = pb_drain_chunk(d, i);
+		uint64_t end;
 
-		if (pb_drain_is_taken(d, i) && pb_drain_state(c) == PB_CHUNK_FULL &&
-		    c->start < oldest)
-			oldest = c->start;
+		if (!pb_drain_is_taken(d, i) || pb_drain_state(c) != PB_CHUNK_FULL ||
+		    (found && c->start >= oldest))
+			continue;
+		end = pb_drain_last_time(d, i);
+		oldest = found && oldest < end ? oldest : end;
+		found = true;
 	}
-	return oldest + 1;
+	return oldest;
 }
 
 /* Takes the chunk i, whose index is too high for engines, if it isn't needed. In overwrite mode
- * there may be FULL chunks. No engine would ever take them over. They are taken when they began
- * before `limit`: they then are as old as the oldest chunks that engines take over. */
+ * there may be FULL chunks. No engine would ever take them over. They are taken when their last
+ * record is from before `limit`: they then are older than all chunks that engines take over. */
 static bool take_unneeded(struct pb_drain *d, uint32_t i, uint64_t *limit)
 {
 	struct pb_chunk *c = pb_drain_chunk(d, i);
@@ -140,8 +146,9 @@ static bool take_unneeded(struct pb_drain *d, uint32_t i, uint64_t *limit)
 	if (d->geometry.mode != PB_RING_OVERWRITE || pb_drain_state(c) != PB_CHUNK_FULL)
 		return false;
 	if (*limit == NOT_KNOWN)
-		*limit = after_oldest(d);
-	if (c->start >= *limit || !pb_drain_take(c, PB_CHUNK_FULL))
+		*limit = oldest_end(d);
+	if (c->start >= *limit || pb_drain_last_time(d, i) >= *limit ||
+	    !pb_drain_take(c, PB_CHUNK_FULL))
 		return false;
 	__atomic_fetch_add(&d->ring->chunks_overwritten, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_and(&pb_drain_taken(d)[i / 64], ~(1ull << i % 64), __ATOMIC_RELAXED);

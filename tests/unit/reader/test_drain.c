@@ -32,8 +32,7 @@ static struct pb_drain drain;
 
 static struct pb_chunk *chunk(uint32_t i)
 {
-	return (void *)((char *)drain.ring + drain.geometry.chunks_offset +
-			i * (size_t)PB_CHUNK_SIZE);
+	return pb_drain_chunk(&drain, i);
 }
 
 static void set_taken(uint32_t i)
@@ -381,19 +380,24 @@ static void given_back(void **state)
 }
 
 /* Overwrite mode: a burst of threads has left FULL chunks in the reserve. They are freed when all
- * chunks that writers may take over are newer. */
+ * chunks that writers may take over are newer. A slow thread began chunk CHUNKS + 50 as early as
+ * the burst, but its last record is new. Without a clock, no chunk is older than another. */
 static void old_chunks_are_given_back(void **state)
 {
 	drain.geometry.mode = PB_RING_OVERWRITE;
-	for (uint32_t start = 500; start <= 5000; start += 4500) {
-		for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
-			fill_at(i, PB_CHUNK_FULL, 1, i, i < CHUNKS ? start + i : 1000, 9500);
-		chunk(CHUNKS + 50)->start = start + 3000;
+	for (uint64_t start = 0; start <= 5000; start += start ? 4500 : 500) {
+		for (uint32_t i = 0; i < CHUNKS + RESERVE; i++) {
+			uint64_t at = !start ? 0 : i < CHUNKS ? start + i : 1000;
+
+			fill_at(i, PB_CHUNK_FULL, i < CHUNKS ? 1 : 2, i, at, at);
+		}
+		if (start)
+			fill_at(CHUNKS + 50, PB_CHUNK_FULL, 3, 0, 1000, 9000);
 		pb_drain_count(&drain);
 		pb_drain_trim(&drain);
 		for (uint32_t i = 0; i < CHUNKS + RESERVE; i++)
 			assert_int_equal(pb_drain_is_taken(&drain, i),
-					 start == 500 || i < CHUNKS || i == CHUNKS + 50);
+					 start < 5000 || i < CHUNKS || i == CHUNKS + 50);
 	}
 	assert_int_equal(drain.ring->chunks_overwritten, RESERVE - 1);
 	assert_int_equal(chunk(CHUNKS + 49)->state, PB_CHUNK_FREE);
@@ -419,13 +423,11 @@ static void ahead(void **state)
 static void hold(uint32_t i, uint32_t serial, uint32_t pid, uint32_t tid)
 {
 	struct pb_chunk *c = chunk(i);
-	struct pb_ring_thread *t = (struct pb_ring_thread *)((char *)drain.ring +
-							     drain.geometry.threads_offset);
+	struct pb_ring_thread *t = (void *)((char *)drain.ring + drain.geometry.threads_offset);
 
 	t[serial - 1] = (struct pb_ring_thread){ .serial = serial, .pid = pid, .tid = tid };
 	fill(i, serial, 0);
-	c->pid = c->tid = NO_SUCH;	/* the chunk may still have the ids of the thread that had
-					 * it before */
+	c->pid = c->tid = NO_SUCH;	/* left by the thread that had the chunk before */
 	__atomic_store_n(&c->state, PB_CHUNK_OPEN, __ATOMIC_RELEASE);
 }
 
@@ -453,8 +455,7 @@ static void look(unsigned times, bool all)
 
 static void begin_dead(void)
 {
-	asked = 0;
-	found = unknown = false;
+	asked = found = unknown = false;
 	drain.threads_alive = answer;
 	drain.high = 1;
 	hold(0, 1, NO_SUCH, NO_SUCH + 1);
@@ -468,8 +469,7 @@ static void misleading_number(void **state)
 	found = true;
 	look(100, false);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
-	assert_int_equal(asked, 1);		/* later, a look searches again only if `all` is
-						 * set */
+	assert_int_equal(asked, 1);		/* later looks search only if `all` is set */
 	look(2, true);
 	assert_int_equal(asked, 3);
 	assert_int_equal(chunk(0)->state, PB_CHUNK_OPEN);
