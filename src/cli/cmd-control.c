@@ -174,7 +174,8 @@ static bool takes_patterns(enum pb_control_file file)
 }
 
 /* Tries a refused list of patterns again with demangled names. If that is of no use, reports the
- * error. If the value is one pattern, suggests names of functions that are like the pattern. */
+ * error. If the value is one pattern, suggests names of functions that are like the pattern. If the
+ * process doesn't answer, the read here fails at once. */
 static int write_again(struct pb_control *c, enum pb_control_file file, const char *value,
 		       bool append, char *why, size_t len)
 {

@@ -90,6 +90,7 @@ static bool show(void *arg, const char *path)
 
 	if (pb_control_open(&c, path, 0, err, sizeof(err)))
 		return false;
+	pb_control_wait_less(c);	/* the next process may answer */
 	if (!pb_control_status(c, &st, err, sizeof(err))) {
 		char *tracer = read_line(c, "current_tracer");
 		char *totals = tracer ? read_line(c, "dyn_ftrace_total_info") : NULL;

@@ -15,13 +15,14 @@
 
 #define TIMEOUT_S	10
 #define DETACH_TRIES	12	/* pb_control_detach() waits at most this many times TIMEOUT_S */
-#define ASK_TRIES	6	/* the same for other requests to the agent: on a busy machine its
+#define ASK_TRIES	6	/* the same for reads and writes: on a busy machine the agent's
 				 * thread may get no processor for seconds */
 #define FILE_MAX	(256u << 20)
 
 struct pb_control {
 	uint32_t pid, image, recorder;
 	int fd;
+	int tries;			/* a read or write waits this many times TIMEOUT_S */
 	_Alignas(8) char buf[sizeof(struct pb_msg) + PB_MSG_MAX];
 };
 
@@ -41,8 +42,9 @@ static int send_message(struct pb_control *c, uint32_t type, const void *body, s
 	return sendmsg(c->fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Receives a message. If fd isn't NULL, *fd is the descriptor that came with it, or -1. */
-static ssize_t receive_bytes(struct pb_control *c, int *fd)
+/* Receives a message. Waits at most `tries` times TIMEOUT_S. If fd isn't NULL, *fd is the
+ * descriptor that came with the message, or -1. */
+static ssize_t receive_bytes(struct pb_control *c, int tries, int *fd)
 {
 	struct iovec iov = { c->buf, sizeof(c->buf) };
 	union {
@@ -59,7 +61,7 @@ static ssize_t receive_bytes(struct pb_control *c, int *fd)
 	}
 	do
 		n = recvmsg(c->fd, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || (errno == EAGAIN && --tries)));
 	struct cmsghdr *cm = fd && n >= 0 ? CMSG_FIRSTHDR(&h) : NULL;
 	if (cm && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS &&
 	    cm->cmsg_len == CMSG_LEN(sizeof(int)))
@@ -68,17 +70,23 @@ static ssize_t receive_bytes(struct pb_control *c, int *fd)
 }
 
 /* Receives an answer. Returns its type, or -errno. After an error, err has a text. An ERROR message
- * contains the errno and the text. -ETIMEDOUT: there was no answer within TIMEOUT_S. */
-static int receive_fd(struct pb_control *c, int *fd, char *err, size_t errlen)
+ * contains the errno and the text. -ETIMEDOUT: there was no answer within `tries` times TIMEOUT_S.
+ * If there is no answer, the connection is shut down. Otherwise an answer that comes later would be
+ * taken for the answer to the next request. */
+static int receive(struct pb_control *c, int tries, int *fd, char *err, size_t errlen)
 {
 	struct pb_msg *m = (struct pb_msg *)c->buf;
-	ssize_t n = receive_bytes(c, fd);
+	ssize_t n = receive_bytes(c, tries, fd);
 
 	if (n < 0 || (size_t)n < sizeof(*m) || m->len != (size_t)n - sizeof(*m)) {
 		int ret = !n ? -EPIPE : n > 0 ? -EPROTO : errno == EAGAIN ? -ETIMEDOUT : -errno;
 
-		snprintf(err, errlen, "%s", ret == -ETIMEDOUT ? "no answer within 10 s" :
-			 ret == -EPIPE ? "the recorder ended" : strerror(-ret));
+		if (ret == -ETIMEDOUT)
+			snprintf(err, errlen, "no answer within %d s", tries * TIMEOUT_S);
+		else
+			snprintf(err, errlen, "%s", ret == -EPIPE ? "the recorder ended" :
+				 strerror(-ret));
+		shutdown(c->fd, SHUT_RDWR);
 		return ret;
 	}
 	if (m->type != PB_MSG_ERROR)
@@ -90,22 +98,6 @@ static int receive_fd(struct pb_control *c, int *fd, char *err, size_t errlen)
 	}
 	snprintf(err, errlen, "%.*s", (int)(m->len - sizeof(*e)), (char *)(e + 1));
 	return e->error < 0 ? e->error : -EIO;
-}
-
-static int receive(struct pb_control *c, char *err, size_t errlen)
-{
-	return receive_fd(c, NULL, err, errlen);
-}
-
-/* Waits at most `tries` times TIMEOUT_S. */
-static int receive_answer(struct pb_control *c, int tries, char *err, size_t errlen)
-{
-	int ret;
-
-	do
-		ret = receive(c, err, errlen);
-	while (ret == -ETIMEDOUT && --tries);
-	return ret;
 }
 
 static void take_ready(struct pb_control *c)
@@ -167,6 +159,7 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
 	}
+	c->tries = ASK_TRIES;
 	ret = connect_to(c, socket_path);
 	if (ret) {
 		snprintf(err, errlen, "%s: %s", socket_path, ret == -EAGAIN ?
@@ -178,7 +171,7 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 	if (ret)
 		snprintf(err, errlen, "%s: %s", socket_path, strerror(-ret));
 	else
-		ret = receive(c, err, errlen);
+		ret = receive(c, 1, NULL, err, errlen);
 	if (ret == PB_MSG_READY) {
 		take_ready(c);
 		*out = c;
@@ -193,6 +186,11 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 	return ret;
 }
 
+void pb_control_wait_less(struct pb_control *c)
+{
+	c->tries = 1;
+}
+
 /* Sends a request and receives the REPLY. Returns 0 or -errno. The REPLY's header is in *f. After
  * an error, err has a text. */
 static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const char *path,
@@ -205,9 +203,7 @@ static int ask(struct pb_control *c, uint32_t type, struct pb_msg_file *f, const
 		snprintf(err, errlen, "%s: %s", path, strerror(-ret));
 		return ret;
 	}
-	ret = receive_answer(c, ASK_TRIES, err, errlen);
-	if (ret == -ETIMEDOUT)
-		snprintf(err, errlen, "no answer within %d s", ASK_TRIES * TIMEOUT_S);
+	ret = receive(c, c->tries, NULL, err, errlen);
 	if (ret < 0)
 		return ret;
 	if (ret != PB_MSG_REPLY || m->len < sizeof(*f)) {
@@ -279,7 +275,7 @@ int pb_control_detach(struct pb_control *c, char *text, size_t len, char *err, s
 		snprintf(err, errlen, "%s", strerror(-ret));
 		return ret;
 	}
-	ret = receive_answer(c, DETACH_TRIES, err, errlen);
+	ret = receive(c, DETACH_TRIES, NULL, err, errlen);
 	if (ret == -ETIMEDOUT)
 		snprintf(err, errlen, "not detached yet: its threads are still in traced code; the "
 			 "recorder goes on waiting");
@@ -302,7 +298,7 @@ int pb_control_status(struct pb_control *c, struct pb_msg_status *out, char *err
 	if (ret)
 		snprintf(err, errlen, "%s", strerror(-ret));
 	else
-		ret = receive(c, err, errlen);
+		ret = receive(c, 1, NULL, err, errlen);
 	if (ret < 0)
 		return ret;
 	if (ret != PB_MSG_STATUS || m->len < sizeof(*out)) {
@@ -325,7 +321,7 @@ static int ask_file(struct pb_control *c, uint32_t type, size_t size, int *fd, c
 	if (ret)
 		snprintf(err, errlen, "%s", strerror(-ret));
 	else
-		ret = receive_fd(c, fd, err, errlen);
+		ret = receive(c, 1, fd, err, errlen);
 	if (ret == (int)type && m->len >= size && *fd >= 0)
 		return 0;
 	if (ret >= 0) {

@@ -105,9 +105,12 @@ struct pb_control;			/* a connection */
  * process. Returns 0 or -errno. After an error, err has a text. */
 int pb_control_open(struct pb_control **c, const char *socket_path, uint32_t pid,
 		    char *err, size_t errlen);
-/* These two functions write and read a control file. They return 0 or -errno. After an error, err
- * has a text. pb_control_read() reads the whole file, and NUL-terminates the text. The caller frees
- * *out. */
+/* pb_control_write() and pb_control_read() write and read a control file. They return 0 or -errno.
+ * After an error, err has a text. pb_control_read() reads the whole file, and NUL-terminates the
+ * text. The caller frees *out. If the process doesn't answer within 60 s, the functions return
+ * -ETIMEDOUT, and the connection is of no more use: each further request fails at once. After
+ * pb_control_wait_less(), they wait for 10 s. */
+void pb_control_wait_less(struct pb_control *c);
 int pb_control_write(struct pb_control *c, const char *path, const char *value, bool append,
 		     char *err, size_t errlen);
 int pb_control_read(struct pb_control *c, const char *path, char **out, size_t *len,

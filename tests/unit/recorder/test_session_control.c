@@ -229,6 +229,75 @@ static void nothing_accepts(void **state)
 	accepts_nothing = false;
 }
 
+/* While `silent` is set, no message comes, and each wait for one ends at once. */
+static bool silent;
+static unsigned waits;
+
+ssize_t recvmsg(int fd, struct msghdr *h, int flags)
+{
+	if (!silent)
+		return syscall(SYS_recvmsg, fd, h, flags);
+	waits++;
+	errno = EAGAIN;
+	return -1;
+}
+
+/* A recorder that answers HELLO and two more requests. The answers to both are the same. */
+static void answer_three(int listener)
+{
+	struct { struct pb_msg m; struct pb_msg_file f; } reply = {
+		{ .type = PB_MSG_REPLY, .len = sizeof(reply.f) }, { 0 }
+	};
+	struct pb_msg ready = { .type = PB_MSG_READY };
+	int fd = accept(listener, NULL, NULL);
+	char buf[1000];
+
+	if (recv(fd, buf, sizeof(buf), 0) <= 0 || send(fd, &ready, sizeof(ready), 0) < 0)
+		_exit(1);
+	for (int i = 0; i < 2 && recv(fd, buf, sizeof(buf), 0) > 0; i++)
+		send(fd, &reply, sizeof(reply), MSG_NOSIGNAL);
+	_exit(0);
+}
+
+/* The answer to a request comes after the client has given up. The client doesn't take it for the
+ * answer to the next request. */
+static void late_answer(void **state)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char err[300], *text = NULL;
+	struct pb_control *c;
+	size_t len;
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "/tmp/test_session_control.%d", (int)getpid());
+	for (int less = 0; less < 2; less++) {
+		int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), status;
+
+		unlink(a.sun_path);
+		assert_int_equal(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
+		assert_int_equal(listen(listener, 1), 0);
+		pid_t pid = fork();
+		if (!pid)
+			answer_three(listener);
+		close(listener);
+		assert_int_equal(pb_control_open(&c, a.sun_path, 1, err, sizeof(err)), 0);
+		if (less)
+			pb_control_wait_less(c);
+		silent = true;
+		waits = 0;
+		assert_int_equal(pb_control_write(c, "set_ftrace_filter", "x", false, err,
+						  sizeof(err)), -ETIMEDOUT);
+		silent = false;
+		assert_int_equal(waits, less ? 1 : 6);
+		assert_string_equal(err, less ? "no answer within 10 s" : "no answer within 60 s");
+		assert_int_equal(pb_control_read(c, "available_filter_functions", &text, &len, err,
+						 sizeof(err)), -EPIPE);
+		pb_control_close(c);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	unlink(a.sun_path);
+}
+
 /* A path that is too long for a socket isn't cut. */
 static void long_path(void **state)
 {
@@ -252,6 +321,7 @@ int main(void)
 		cmocka_unit_test(distances),
 		cmocka_unit_test(answers_to_hello),
 		cmocka_unit_test(nothing_accepts),
+		cmocka_unit_test(late_answer),
 		cmocka_unit_test(long_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
