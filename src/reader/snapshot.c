@@ -263,9 +263,11 @@ static struct unfinished find_present(const struct writer *w, uint32_t serial)
 	struct unfinished found = { 0 };
 
 	for (uint32_t i = 0; i < w->s->geometry.nr_chunks; i++) {
+		if (!is_taken(w->s, i))
+			continue;	/* to read an unused chunk would allocate its memory */
 		struct unfinished u = describe(w, i);
 
-		if (u.serial == serial && u.seq >= found.seq && is_taken(w->s, i) &&
+		if (u.serial == serial && u.seq >= found.seq &&
 		    __atomic_load_n(&chunk(w->s, i)->state, __ATOMIC_ACQUIRE) == PB_CHUNK_OPEN)
 			found = u;
 	}
@@ -406,8 +408,7 @@ static int take_records(struct writer *w, int modules, const char *at, const cha
 	return ret;
 }
 
-/* Reads the meta file from this offset to its end, even if it grows meanwhile. The caller frees
- * *text. */
+/* Reads the meta file from this offset on, even if it grows meanwhile. The caller frees *text. */
 static int read_meta(int from, uint64_t offset, char **text, size_t *len)
 {
 	struct stat st;
