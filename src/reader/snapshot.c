@@ -210,7 +210,7 @@ static int copy_round(struct writer *w)
 		 first = __atomic_load_n(&s->ring->next_chunk, __ATOMIC_RELAXED);
 	int ret = 0;
 
-	first = first < nr ? first : 0;
+	first = first < pb_ring_usable(s->ring, nr) ? first : 0;
 	for (uint32_t n = 0; n < nr && !ret; n++) {
 		uint32_t i = n < nr - first ? first + n : n - (nr - first);
 
