@@ -4,7 +4,8 @@
  * count of uses before and after the copy, and was OPEN, HELD or FULL both times. Until a chunk is
  * used again, its thread only appends records to it, or fills its holes. The count of uses is read
  * before the state: if another thread takes the chunk over after the state was read, the count
- * changes.
+ * changes. If the recorder frees the chunk's memory, the count begins again. So a chunk that was
+ * FULL must still be FULL after the copy.
  *
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
  * last word that isn't zero is searched for, and then the words up to it are copied. So all records
@@ -99,6 +100,7 @@ static bool is_same(const struct pb_chunk *c, const struct pb_chunk *head)
 	uint64_t word = __atomic_load_n((const uint64_t *)c, __ATOMIC_ACQUIRE);
 
 	return has_records((uint32_t)word) && word >> 32 == head->serial &&
+	       (head->state != PB_CHUNK_FULL || (uint32_t)word == PB_CHUNK_FULL) &&
 	       __atomic_load_n(&c->seq, __ATOMIC_RELAXED) == head->seq &&
 	       __atomic_load_n(&c->uses, __ATOMIC_RELAXED) == head->uses;
 }

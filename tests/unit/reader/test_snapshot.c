@@ -235,20 +235,21 @@ static void newest_only(void **state)
 /* The header of chunk 0 is on a page that can't be accessed. So each instruction of the snapshot
  * that accesses the page comes to on_access(), which lets this instruction run alone. */
 static unsigned accesses, take_at;
-static bool watching;
+static bool watching, given_back;	/* given_back: the recorder has freed the chunk's memory */
 
 static void protect(int how)
 {
 	mprotect(chunk(0), 4096, how);
 }
 
-/* A thread takes chunk 0 over, and has written one record to it. */
+/* A thread takes chunk 0 over, and has written one record to it. If the recorder has freed the
+ * chunk's memory before, the count of uses begins again. */
 static void taken_over(void)
 {
 	struct pb_chunk *c = chunk(0);
 
 	c->serial = 2;
-	c->uses++;
+	c->uses = given_back ? 1 : c->uses + 1;
 	c->seq = 1;
 	memset(c + 1, 0, PB_CHUNK_SIZE - sizeof(*c));
 	*(uint64_t *)(c + 1) = RECORD;
@@ -281,9 +282,11 @@ static void taken_over_meanwhile(void **state)
 
 	sigaction(SIGSEGV, &sa, &old[0]);
 	sigaction(SIGTRAP, &sa, &old[1]);
-	for (take_at = 1; take_at < 40; take_at++) {
-		if (take_at > 1)
+	for (unsigned n = 0; n < 2 * 39; n++) {
+		if (n)
 			assert_int_equal(begin(state), 0);
+		take_at = n / 2 + 1;
+		given_back = n % 2;
 		chunk(0)->uses = 1;
 		go_on(0);
 		accesses = 0;
@@ -294,7 +297,7 @@ static void taken_over_meanwhile(void **state)
 		protect(PROT_READ | PROT_WRITE);
 		assert_true(accesses > take_at);
 		assert_int_equal(too_short, 0);
-		if (take_at < 39)
+		if (n < 2 * 39 - 1)
 			assert_int_equal(end(state), 0);
 	}
 	sigaction(SIGSEGV, &old[0], NULL);
