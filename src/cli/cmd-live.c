@@ -24,6 +24,7 @@
 #include "reader/drain.h"
 #include "reader/follow.h"
 #include "reader/open_chunks.h"
+#include "reader/say.h"
 #include "recorder/settings.h"
 #include "recorder/texts.h"
 #include "view/live_text.h"
@@ -301,6 +302,8 @@ static int update_top(struct live *l, const struct pb_open_chunks *o)
 	due = !o || print || (l->copied && now >= due_ns(l));
 	if (due || !l->tables.sample.holds) {
 		ret = pb_follow_update(l->follow, o, l->tables.by_time);
+		if (ret == PB_FOLLOW_SKIPPED)
+			return 0;
 		ret = ret ? ret : show_top(l, o, due, print);
 		l->key = false;
 	}
@@ -312,6 +315,8 @@ static int update_calls(struct live *l, const struct pb_open_chunks *o)
 {
 	int ret = pb_follow_update(l->follow, o, true);
 
+	if (ret == PB_FOLLOW_SKIPPED)
+		return 0;
 	return ret ? ret : pb_live_text_round(&l->text, l->follow);
 }
 
@@ -338,8 +343,10 @@ static void show_new(struct live *l, const char *dir, const struct pb_open_chunk
 		return;
 	int ret = l->top ? update_top(l, o) : update_calls(l, o);
 
-	if (ret)
-		fail(l, strerror(-ret));
+	if (!ret)
+		return;
+	snprintf(err, sizeof(err), "%s%s", strerror(-ret), pb_say_limit(ret));
+	fail(l, err);
 }
 
 static bool follow_round(void *arg, const struct pb_open_chunks *o)

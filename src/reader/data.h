@@ -8,6 +8,7 @@
  */
 #ifndef PB_READER_DATA_H
 #define PB_READER_DATA_H
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -137,6 +138,12 @@ static inline int pb_data_chunk_file(const struct pb_data *d, const struct pb_ch
 struct pb_thread *pb_data_thread(const struct pb_data *d, uint32_t serial);
 /* Returns the index of an image, or 0 if the image isn't known. */
 size_t pb_data_image(const struct pb_data *d, uint32_t image);
+
+/* True if an error may pass by itself: this process is short of descriptors or memory. */
+static inline bool pb_data_may_pass(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
 
 /* Adds a line to the notes. Only the first 64 lines are kept. */
 void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

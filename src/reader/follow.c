@@ -20,6 +20,7 @@
 
 #define WAIT_ROUNDS	10	/* a chunk that hasn't appeared after this many rounds, and after
 				 * two passes of the drain, counts as missing */
+#define SKIPS_MAX	100	/* ten seconds, at ten rounds in a second */
 #define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate. Its product with
 					 * ten seconds in ns still fits in 64 bits */
 #define KEEP_REFS	1024	/* if a thread has at least this many references to chunks that were
@@ -96,12 +97,6 @@ static int load_meta(struct pb_follow *f)
 	}
 	pb_data_close(n);
 	return ret;
-}
-
-/* The recorder may be short of descriptors or memory for a moment. */
-static bool may_pass(int error)
-{
-	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
 }
 
 static int update_meta(struct pb_follow *f)
@@ -429,8 +424,11 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	size = o ? o->drain->bytes : (uint64_t)st.st_size;
 	ret = update_meta(f);
 	/* without the names, read no chunks; the next round reads all that is new by then */
-	if (may_pass(ret) && o)
-		return 0;
+	if (pb_data_may_pass(ret) && o && f->skipped < SKIPS_MAX) {
+		f->skipped++;
+		return PB_FOLLOW_SKIPPED;
+	}
+	f->skipped = 0;
 	pb_follow_late_drop(f);
 	f->round++;
 	f->before = f->latest;

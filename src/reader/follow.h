@@ -40,7 +40,10 @@ struct pb_stream *pb_follow_stream(struct pb_follow *f);
 
 /* Begins a round. If the recording has ended, `o` is NULL, and the round returns all remaining
  * events. With by_time, the events of all threads are merged by time. Otherwise one thread comes
- * after the other. Returns 0 or -errno. */
+ * after the other. Returns 0, -errno or PB_FOLLOW_SKIPPED: this process is short of descriptors or
+ * memory for a moment. The caller must then not read events before the next round: the old copies
+ * of open chunks are gone. After 100 such rounds in a row, the error is returned. */
+#define PB_FOLLOW_SKIPPED	1
 int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool by_time);
 /* Returns the next event, or false if this round has no more. */
 bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);

@@ -51,6 +51,7 @@ struct pb_follow {
 					 * `chunks` were read */
 	off_t meta_size;
 	uint64_t round;
+	unsigned skipped;		/* number of rounds in a row that were skipped */
 	uint64_t passes;		/* number of the drain's passes before this round */
 	bool ended;			/* the recording has ended */
 	uint64_t latest, before;	/* latest: the latest time of an event so far. before: the

@@ -18,7 +18,7 @@
  *
  * The caller decodes a round in parts:
  *
- *	pb_follow_update(f, ...);
+ *	pb_follow_update(f, ...);		no more if this returns PB_FOLLOW_SKIPPED
  *	pb_sample_round(s, f, due);
  *	events of pb_follow_next()		the threads that aren't sampled
  *	while ((part = pb_sample_part(s, f)))

@@ -47,8 +47,9 @@ struct pb_top {
 					 * of the current interval */
 };
 
-/* Adds the events of a round. Must be called after each pb_follow_update(). `due`: records that
- * wait are sampled now, for example because a table is printed next. Returns 0 or -errno. */
+/* Adds the events of a round. Must be called after each pb_follow_update() that returns 0. `due`:
+ * records that wait are sampled now, for example because a table is printed next. Returns 0 or
+ * -errno. */
 int pb_top_round(struct pb_top *t, struct pb_follow *f, bool due);
 /* Prints the table of the time since the last table, up to `now` (TSC). */
 int pb_top_print(struct pb_top *t, struct pb_follow *f, uint64_t now);

@@ -12,10 +12,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,12 +205,58 @@ static void test_held_unread(void **state)
 	end();
 }
 
+/* Takes all free descriptors away from this process, or gives them back. */
+static void set_descriptors(bool any)
+{
+	static struct rlimit all;
+	struct rlimit none;
+	int fd;
+
+	if (any) {
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+		return;
+	}
+	fd = open("/dev/null", O_RDONLY);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	none = (struct rlimit){ (rlim_t)fd, all.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+static int update(void)
+{
+	return pb_follow_update(f, &chunks, true);
+}
+
+/* For some time there is no free descriptor. The rounds of this time are skipped, and the next
+ * round reads all records. If this goes on, it is an error. */
+static void test_no_descriptor(void **state)
+{
+	start();
+	for (uint32_t n = 0; n < 3; n++) {
+		gen_image(&g, n + 1, 100, "/bin/program");
+		write_chunk(n);
+		set_descriptors(false);
+		for (unsigned i = 0; i < 70; i++)
+			assert_int_equal(update(), PB_FOLLOW_SKIPPED);
+		for (unsigned i = 0; n == 2 && i < 30; i++)
+			assert_int_equal(update(), PB_FOLLOW_SKIPPED);
+		if (n == 2)
+			assert_int_equal(update(), -EMFILE);
+		set_descriptors(true);
+		if (n < 2)
+			assert_int_equal(round_at(GEN_START + 1000000, n), PER_CHUNK);
+	}
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late), cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_held), cmocka_unit_test(test_held_late),
-		cmocka_unit_test(test_held_unread),
+		cmocka_unit_test(test_held_unread), cmocka_unit_test(test_no_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
