@@ -429,6 +429,7 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 		return PB_FOLLOW_SKIPPED;
 	}
 	f->skipped = 0;
+	f->modules |= pb_symbols_again(f->data->symbols);
 	pb_follow_late_drop(f);
 	f->round++;
 	f->before = f->latest;

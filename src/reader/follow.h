@@ -53,8 +53,9 @@ bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);
  * left the chunk. The event's stack has only calls of this chunk, and is valid until the next call.
  * False if there are no more. */
 bool pb_follow_late_next(struct pb_follow *f, struct pb_event *ev);
-/* True if the last update has found new modules or new program images. The caller must then make
- * the functions' numbers (view/site_numbers.h) again: the old numbers know neither. */
+/* True if the last update has found new modules or new program images, or if a module that couldn't
+ * be loaded before may be loaded now. The caller must then make the functions' numbers
+ * (view/site_numbers.h) again: the old numbers don't know these. */
 bool pb_follow_modules(const struct pb_follow *f);
 /* True if a process is being traced, or was. Before that, there can't be any calls. */
 bool pb_follow_is_traced(const struct pb_follow *f);

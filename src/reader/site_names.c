@@ -2,6 +2,7 @@
 /* Loads each analysis when it is first needed, and looks up sites and addresses in the analyses. */
 #include "reader/site_names.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 struct module {
 	uint32_t number;
-	bool tried;
+	bool tried, again;		/* again: to be loaded in the next round */
 	const struct pb_analysis *map;	/* NULL if the analysis is missing or damaged */
 	size_t size;
 	const char **names;		/* demangled, [nr_funcs] */
@@ -38,6 +39,7 @@ struct pb_symbols {
 	enum pb_demangle how;
 	struct module *modules;		/* sorted by number */
 	size_t nr;
+	bool again;			/* a module has `again` set */
 	struct unknown *unknown;	/* [UNKNOWN], or NULL if there was no unknown site yet; the
 					 * index is the low bits of the site's number */
 };
@@ -105,30 +107,61 @@ enum pb_demangle pb_symbols_style(const struct pb_symbols *s)
 	return s->how;
 }
 
+bool pb_symbols_again(struct pb_symbols *s)
+{
+	bool again = s->again;
+
+	for (size_t i = 0; again && i < s->nr; i++) {
+		struct module *m = &s->modules[i];
+
+		m->tried &= !m->again;
+		m->again = false;
+	}
+	s->again = false;
+	return again;
+}
+
+/* Returns 0 or -errno. */
+static int map_file(int dir_fd, const char *path, void **map, size_t *size)
+{
+	int ret = -ENOENT, fd;
+	struct stat st;
+
+	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
+		*size = (size_t)st.st_size;
+		*map = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+		ret = *map == MAP_FAILED ? -errno : 0;
+	}
+	close(fd);
+	return ret;
+}
+
 static void load(struct pb_symbols *s, struct module *m)
 {
 	char path[32];
-	struct stat st;
 	void *map;
-	int fd;
+	int ret;
 
 	m->tried = true;
 	snprintf(path, sizeof(path), "modules/%u", m->number);
-	fd = openat(s->d->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0) {
+	ret = map_file(s->d->dir_fd, path, &map, &m->size);
+	if (pb_data_may_pass(ret)) {
+		m->again = s->again = true;
+		if (s->d->ended)
+			pb_data_note(s->d, "%s: %s: its functions have no names", path,
+				     strerror(-ret));
+		return;
+	}
+	if (ret) {
 		/* while a recording runs, or after its recorder was killed, the file may not have
 		 * been written yet */
 		s->d->damaged |= s->d->ended;
 		pb_data_note(s->d, "%s is missing: its functions have no names", path);
-		if (fd >= 0)
-			close(fd);
 		return;
 	}
-	m->size = (size_t)st.st_size;
-	map = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		return;
 	if (pb_analysis_check(map, m->size)) {
 		s->d->damaged = true;
 		pb_data_note(s->d,

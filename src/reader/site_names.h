@@ -7,6 +7,7 @@
  */
 #ifndef PB_READER_SITE_NAMES_H
 #define PB_READER_SITE_NAMES_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "module/demangle.h"
@@ -29,6 +30,10 @@ void pb_symbols_free(struct pb_symbols *s);
  * is looked up. */
 void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how);
 enum pb_demangle pb_symbols_style(const struct pb_symbols *s);
+/* Returns true if analyses couldn't be loaded because this process was short of descriptors or
+ * memory. They are then loaded when they are next needed. Until this call, their functions have no
+ * names, so that functions that have numbers (view/site_numbers.h) keep them during a round. */
+bool pb_symbols_again(struct pb_symbols *s);
 
 struct pb_analysis;
 /* Returns the checked analysis in modules/NUMBER, or NULL if the file is missing or damaged. */

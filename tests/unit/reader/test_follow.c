@@ -27,6 +27,7 @@
 #include "reader/drain.h"
 #include "reader/follow.h"
 #include "reader/open_chunks.h"
+#include "reader/site_names.h"
 
 #define ROUNDS	40	/* more than the reader waits if the drain makes passes */
 #define PER_CHUNK 5
@@ -251,12 +252,42 @@ static void test_no_descriptor(void **state)
 	end();
 }
 
+static void name_is(const char *name)
+{
+	struct pb_data *d = pb_follow_data(f);
+
+	assert_string_equal(pb_symbols_site(d->symbols, pb_data_image(d, 1), 1).name, name);
+}
+
+/* There is no free descriptor when a module is needed. It is loaded in the next round. */
+static void test_module_later(void **state)
+{
+	static const char *const names[] = { "one", "two" };
+
+	start();
+	gen_image(&g, 1, 100, "/bin/program");
+	gen_module(&g, 1, 1, 100, 1, 0x400000, names, 2);
+	assert_int_equal(update(), 0);
+	set_descriptors(false);
+	name_is("site:1");
+	set_descriptors(true);
+	name_is("site:1");
+	assert_int_equal(update(), 0);
+	assert_true(pb_follow_modules(f));
+	name_is("one");
+	assert_int_equal(pb_follow_data(f)->nr_notes, 0);
+	assert_int_equal(update(), 0);
+	assert_false(pb_follow_modules(f));
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late), cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_held), cmocka_unit_test(test_held_late),
 		cmocka_unit_test(test_held_unread), cmocka_unit_test(test_no_descriptor),
+		cmocka_unit_test(test_module_later),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
