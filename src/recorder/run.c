@@ -84,8 +84,7 @@ struct run {
 	bool leave;		/* all agents must detach; then the recording ends */
 	uint64_t asked;		/* when all agents were asked to detach; 0: not yet */
 	bool reported_wait;
-	uint64_t gone_since;	/* since when no process maps the ring; 0: a process maps it, or an
-				 * agent is connected */
+	uint64_t gone_since;	/* no process maps the ring or is connected since then; or 0 */
 };
 
 /* --- before the start --------------------------------------------------- */
@@ -403,7 +402,8 @@ static void serve_attached(struct run *r)
 		/* if the process is ending, its connection ends a little earlier */
 		record_running_wait(r->target, END_MS);
 		end = pb_now_ns() + DYING_NS;
-		while (!r->leave && record_running_dies(r->target) && pb_now_ns() < end)
+		while (!r->leave && !r->server.leave && !r->o->leave &&
+		       record_running_dies(r->target) && pb_now_ns() < end)
 			poll_once(r, TICK_MS);
 	}
 	if (r->o->pid)
