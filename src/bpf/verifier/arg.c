@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Checks a helper's arguments against its prototype. */
 #include "bpf/verifier/access.h"
+#include "bpf/verifier/branch.h"
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/helper_call.h"
 #include "bpf/verifier/live.h"
@@ -93,15 +94,18 @@ static int check_type(struct env *env, unsigned n, unsigned arg, const struct he
 {
 	const struct reg *r = &cur_regs(env)[n];
 	const struct accepted *a = accepted[arg & PB_BPF_ARG_BASE];
-	unsigned flags = r->flags;
+	struct reg known = *r;
+	unsigned flags;
 
+	/* a pointer that isn't NULL may have another type than one that may be NULL */
+	if (arg & PB_BPF_MAYBE_NULL && r->flags & MAYBE_NULL)
+		pbv_known_pointer(env, &known);
+	flags = known.flags;
 	if (arg & PB_BPF_RDONLY)
 		flags &= ~(unsigned)RDONLY;
-	if (arg & PB_BPF_MAYBE_NULL)
-		flags &= ~(unsigned)MAYBE_NULL;
 	for (int i = 0; a[i].type; i++)
-		if (r->type == a[i].type && flags == a[i].flags)
-			return reg_is(r, TO_BTF) ? check_btf_arg(env, n, r, call) : 0;
+		if (known.type == a[i].type && flags == a[i].flags)
+			return reg_is(&known, TO_BTF) ? check_btf_arg(env, n, r, call) : 0;
 	return refuse_type(env, n, r, a);
 }
 

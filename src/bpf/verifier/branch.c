@@ -185,7 +185,7 @@ static void known_null(struct reg *r)
 	r->raw[0] = r->raw[1] = 0;	/* these words are 0 in a scalar without id */
 }
 
-static void known_pointer(struct env *env, struct reg *r)
+void pbv_known_pointer(struct env *env, struct reg *r)
 {
 	const struct pb_bpf_map *m = r->map;
 
@@ -224,7 +224,7 @@ static void learn_null(struct env *env, struct state *st, unsigned n, bool null)
 		if (null)
 			known_null(r);
 		else
-			known_pointer(env, r);
+			pbv_known_pointer(env, r);
 	}
 }
 
@@ -235,7 +235,7 @@ static void learn_equal_pointers(struct env *env, struct reg *a, struct reg *b)
 
 	if (unsure->flags & MAYBE_NULL && !(sure->flags & MAYBE_NULL) && sure->type != SCALAR &&
 	    !sure->off && tnum_is(sure->var, 0) && sure->type != TO_BTF && unsure->type != TO_BTF)
-		known_pointer(env, unsure);
+		pbv_known_pointer(env, unsure);
 }
 
 /* ---- packets ------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  * that its prototype allows. Calls of a global function are only checked against the prototype.
  */
 #include "bpf/verifier/access.h"
+#include "bpf/verifier/branch.h"
 #include "bpf/verifier/env.h"
 #include "bpf/verifier/func.h"
 #include "bpf/verifier/helper_call.h"
@@ -48,7 +49,8 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 		if (reg_is_null(r))
 			return pbv_precise_reg(env, n);
 		/* the function must itself check for NULL */
-		r->flags &= (uint8_t)~MAYBE_NULL;
+		if (r->flags & MAYBE_NULL)
+			pbv_known_pointer(env, r);
 		err = pbv_helper_memory(env, n, (int)size, false, true, NULL);
 		if (!err)
 			err = pbv_helper_memory(env, n, (int)size, true, true, NULL);

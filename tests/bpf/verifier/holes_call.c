@@ -60,6 +60,36 @@ static void test_global_function_of_other_type(void **state)
 	assert_int_equal(VERDICT_SUBS(SOCKET_FILTER, p, funcs), 0);
 }
 
+/* A lookup in a map of maps returns a map, or NULL. A global function or a helper that takes memory
+ * must not get the map, even if it takes NULL, too: it could overwrite the map's description. */
+static void test_map_as_memory(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 10, .name = "write", .global = true, .nr_args = 1,
+		  .args = { { PB_BPF_FUNC_MEM, 4 } } },
+	};
+	struct bpf_insn global[] = {
+		BPF_ST_MEM(BPF_W, 10, -4, 0), MOV(2, 10), BPF_ALU64_IMM(BPF_ADD, 2, -4),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 4), CALL(map_lookup_elem), MOV(1, 0), SUB(2),
+		SET(0, 0), EXIT(),
+		/* write */
+		BPF_JMP_IMM(BPF_JEQ, 1, 0, 1), BPF_ST_MEM(BPF_W, 1, 0, 1), SET(0, 0), EXIT(),
+	};
+	struct bpf_insn helper[] = {
+		BPF_ST_MEM(BPF_W, 10, -4, 0), MOV(2, 10), BPF_ALU64_IMM(BPF_ADD, 2, -4),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 4), CALL(map_lookup_elem),
+		MOV(1, 0), SET(2, 4), BPF_LD_IMM64_RAW(3, BPF_PSEUDO_MAP_VALUE, 3),
+		SET(4, 0), SET(5, 0), CALL(snprintf), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(KPROBE, global, funcs), -EINVAL);
+	assert_int_equal(VERDICT(KPROBE, helper), -EACCES);
+	global[3].imm = helper[3].imm = 1;	/* an array of numbers */
+	assert_int_equal(VERDICT_SUBS(KPROBE, global, funcs), 0);
+	assert_int_equal(VERDICT(KPROBE, helper), 0);
+}
+
 /* ---- references --------------------------------------------------------------------------- */
 
 /* A callback calls a subprogram, which acquires a record. The callback must release it. */
@@ -120,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_global_function_of_six),
 		cmocka_unit_test(test_global_function_of_other_type),
+		cmocka_unit_test(test_map_as_memory),
 		cmocka_unit_test(test_record_of_callback),
 		cmocka_unit_test(test_callers_record),
 	};

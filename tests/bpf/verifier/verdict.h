@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies a few instructions, and returns the verdict. The instructions may use four maps. Map 0
+ * Verifies a few instructions, and returns the verdict. The instructions may use five maps. Map 0
  * is an array of programs. Map 1 is an array of one value of 32 bytes. Map 2 is a ring buffer. Map
- * 3 is an array of constants, and has the size of map 1. If the environment variable LOUD is set,
- * logs are printed.
+ * 3 is an array of constants, and has the size of map 1. Map 4 is an array of maps. If the
+ * environment variable LOUD is set, logs are printed.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H
@@ -51,11 +51,16 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 					       .attr = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1,
 							 BPF_F_RDONLY_PROG },
 					       .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	struct pb_bpf_map *maps[] = { &progs, &array, &ring, &constants };
+	static struct pb_bpf_map outer = { .ops = &ops,
+					   .attr = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 4, 0 },
+					   .inner = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1, 0 },
+					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	struct pb_bpf_map *maps[] = { &progs, &array, &ring, &constants, &outer };
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true,
-		.insns = insns, .nr = (uint32_t)nr, .maps = maps, .nr_maps = 4, .flags = flags,
+		.insns = insns, .nr = (uint32_t)nr, .maps = maps,
+		.nr_maps = sizeof maps / sizeof *maps, .flags = flags,
 		.log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &pb_bpf_heap,
 		.funcs = funcs, .nr_funcs = nr_funcs,
 	};
