@@ -98,14 +98,16 @@ static void none_from(struct env *env, struct frame *callee, int n)
 		pbv_reg_make_none(&callee->regs[n], !env->capable);
 }
 
-static void give_key_and_value(struct frame *callee, int n, const struct pb_bpf_map *map,
-			       uint32_t uid)
+static void give_key_and_value(struct env *env, struct frame *callee, int n,
+			       const struct pb_bpf_map *map)
 {
 	pbv_reg_make(&callee->regs[n], TO_MAP_KEY, 0);
 	callee->regs[n].map = map;
 	pbv_reg_make(&callee->regs[n + 1], TO_MAP_VALUE, 0);
 	callee->regs[n + 1].map = map;
-	callee->regs[n + 1].map_uid = uid;
+	/* the id distinguishes the value's lock from the locks of other values */
+	if (map->types.spin_lock_off >= 0)
+		callee->regs[n + 1].id = ++env->ids;
 }
 
 static int give_loop(struct env *env, const struct frame *caller, struct frame *callee)
@@ -128,7 +130,7 @@ static int give_map_elem(struct env *env, const struct frame *caller, struct fra
 	    type != BPF_MAP_TYPE_LRU_HASH && type != BPF_MAP_TYPE_LRU_PERCPU_HASH)
 		return refuse(env, ENOTSUPP, "callback function not allowed for map\n");
 	pbv_reg_hand_over(callee, 1, caller, 1);
-	give_key_and_value(callee, 2, map, 0);
+	give_key_and_value(env, callee, 2, map);
 	pbv_reg_hand_over(callee, 4, caller, 3);
 	none_from(env, callee, 5);
 	return 0;
@@ -140,7 +142,7 @@ static int give_timer(struct env *env, const struct frame *caller, struct frame 
 
 	pbv_reg_make(&callee->regs[1], MAP_PTR, 0);
 	callee->regs[1].map = map;
-	give_key_and_value(callee, 2, map, 0);
+	give_key_and_value(env, callee, 2, map);
 	none_from(env, callee, 4);
 	return 0;
 }

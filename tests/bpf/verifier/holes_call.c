@@ -145,6 +145,33 @@ static void test_callers_record(void **state)
 	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
 }
 
+/* ---- values and keys of callbacks ---------------------------------------------------------- */
+
+/* A callback takes the lock of the value that it gets. It must release the lock. */
+static void test_lock_of_callback(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 9, .name = "callback" },
+	};
+	struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 1), FUNC(2, 6), SET(3, 0), SET(4, 0),
+		CALL(for_each_map_elem), SET(0, 0), EXIT(),
+		/* callback */
+		MOV(6, 3), MOV(1, 6), CALL(spin_lock), MOV(1, 6), CALL(spin_unlock),
+		SET(0, 0), EXIT(),
+	};
+	int gives, keeps;
+
+	lock_at = 0;
+	gives = VERDICT_SUBS(SCHED_CLS, p, funcs);
+	p[13] = SET(1, 0);
+	keeps = VERDICT_SUBS(SCHED_CLS, p, funcs);
+	lock_at = -1;
+	assert_int_equal(gives, 0);
+	assert_int_equal(keeps, -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +180,7 @@ int main(void)
 		cmocka_unit_test(test_map_as_memory),
 		cmocka_unit_test(test_record_of_callback),
 		cmocka_unit_test(test_callers_record),
+		cmocka_unit_test(test_lock_of_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ static uint32_t lacking;	/* capabilities that the loader doesn't have */
 static uint32_t flags;
 static uint64_t walked;		/* steps of backtracking in the last verification */
 static char values[32];
+static int32_t lock_at = -1;	/* offset of the lock in the value of map 1; -1: there is none */
 
 static inline void *direct(struct pb_bpf_map *map, uint32_t off)
 {
@@ -64,7 +65,11 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 		.log = &log, .log_level = getenv("LOUD") ? 2 : 1, .mem = &pb_bpf_heap,
 		.funcs = funcs, .nr_funcs = nr_funcs,
 	};
-	int err = pb_bpf_verify(&v);
+	int err;
+
+	array.types.spin_lock_off = lock_at;
+	array.types.btf_value = lock_at >= 0;
+	err = pb_bpf_verify(&v);
 
 	if (getenv("LOUD"))
 		fprintf(stderr, "%s\n-> %d\n", text, err);
