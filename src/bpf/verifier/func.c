@@ -103,6 +103,7 @@ static void give_key_and_value(struct env *env, struct frame *callee, int n,
 {
 	pbv_reg_make(&callee->regs[n], TO_MAP_KEY, 0);
 	callee->regs[n].map = map;
+	callee->regs[n].map_uid = callee->number;
 	pbv_reg_make(&callee->regs[n + 1], TO_MAP_VALUE, 0);
 	callee->regs[n + 1].map = map;
 	/* the id distinguishes the value's lock from the locks of other values */
@@ -322,6 +323,15 @@ int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struc
 	return 0;
 }
 
+/* The key that a helper passes to a callback may lie in the helper's own frame. So when the
+ * callback returns, the pointers to the key that it has stored in its callers' frames are lost. */
+static void forget_key(struct env *env, uint32_t frame)
+{
+	for_each_reg(env->cur, f, r)
+		if (r->type == TO_MAP_KEY && r->map_uid == frame)
+			pbv_reg_lost(env, r);
+}
+
 int pbv_leave_frame(struct env *env)
 {
 	struct state *st = env->cur;
@@ -362,8 +372,10 @@ int pbv_leave_frame(struct env *env)
 		caller->most_iterations = 0;
 	pbv_frame_free(env, callee);
 	st->frames[st->cur--] = NULL;
-	if (back)
+	if (back) {
+		forget_key(env, st->cur + 1u);
 		pbv_prune_widen(env, st->parent, st);
+	}
 	env->returned = back;
 	return 0;
 }

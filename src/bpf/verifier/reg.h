@@ -79,7 +79,8 @@ struct reg {
 		struct {
 			const struct pb_bpf_map *map;
 			uint32_t map_uid;	/* identifies an inner map that has a timer;
-						 * otherwise 0 */
+						 * otherwise 0. For a key: the frame of the
+						 * callback that got the key */
 		};
 		int32_t range;			/* for a packet pointer: this many bytes, counted
 						 * from the pointer without `off`, are surely in the

@@ -172,6 +172,51 @@ static void test_lock_of_callback(void **state)
 	assert_int_equal(keeps, -EINVAL);
 }
 
+/* A callback stores the pointer to its key in its caller's frame. The key is gone when the helper
+ * has returned. The value is still there. */
+static void test_key_after_callback(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 14, .name = "callback" },
+	};
+	struct bpf_insn p[] = {
+		BPF_ST_MEM(BPF_DW, 10, -8, 0), BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 1),
+		FUNC(2, 10), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -8), SET(4, 0),
+		CALL(for_each_map_elem),
+		BPF_LDX_MEM(BPF_DW, 1, 10, -8), BPF_JMP_IMM(BPF_JEQ, 1, 0, 1),
+		BPF_LDX_MEM(BPF_W, 1, 1, 0), SET(0, 0), EXIT(),
+		/* callback */
+		BPF_LDX_MEM(BPF_W, 0, 2, 0), BPF_STX_MEM(BPF_DW, 4, 2, 0), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), -EACCES);
+	p[15] = BPF_STX_MEM(BPF_DW, 4, 3, 0);
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+}
+
+/* A callback makes a loop of its own. After the loop, its key is still there. */
+static void test_key_after_inner_callback(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 9, .name = "callback" },
+		{ .insn = 20, .name = "inner" },
+	};
+	const struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 1), FUNC(2, 6), SET(3, 0), SET(4, 0),
+		CALL(for_each_map_elem), SET(0, 0), EXIT(),
+		/* callback */
+		BPF_STX_MEM(BPF_DW, 10, 2, -8), SET(1, 2), FUNC(2, 8), SET(3, 0), SET(4, 0),
+		CALL(loop), BPF_LDX_MEM(BPF_DW, 6, 10, -8), BPF_LDX_MEM(BPF_W, 0, 6, 0), SET(0, 0),
+		EXIT(),
+		/* inner */
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +226,8 @@ int main(void)
 		cmocka_unit_test(test_record_of_callback),
 		cmocka_unit_test(test_callers_record),
 		cmocka_unit_test(test_lock_of_callback),
+		cmocka_unit_test(test_key_after_callback),
+		cmocka_unit_test(test_key_after_inner_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
