@@ -24,11 +24,33 @@ int pbv_find_subprog(const struct env *env, uint32_t insn)
 
 /* ---- arguments of a global function --------------------------------------------------------- */
 
-static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_func *f)
+/* Checks memory that is passed to global function `sub`. The function may also write the memory,
+ * and isn't checked anew for memory that is a packet. */
+static int check_global_memory(struct env *env, unsigned n, uint32_t size, uint32_t sub)
 {
 	struct reg *r = &cur_regs(env)[n], keep = *r;
-	uint32_t size = f->args[n - 1].size;
 	int err;
+
+	if (reg_is_packet(r) && !pbv_may_access_packet(env, NULL, true))
+		return refuse(env, EACCES, "cannot write into packet\n");
+	if (reg_is_packet(r) && env->subs[sub].moves_packet)
+		return refuse(env, EACCES,
+			      "R%d points to the packet, which func#%d may move in memory\n", n,
+			      (int)sub);
+	/* the function must itself check for NULL */
+	if (r->flags & MAYBE_NULL)
+		pbv_known_pointer(env, r);
+	err = pbv_helper_memory(env, n, (int)size, false, true, NULL);
+	if (!err)
+		err = pbv_helper_memory(env, n, (int)size, true, true, NULL);
+	*r = keep;
+	return err;
+}
+
+static int check_global_arg(struct env *env, unsigned n, uint32_t sub)
+{
+	const struct pb_bpf_func *f = env->funcs[sub];
+	struct reg *r = &cur_regs(env)[n];
 
 	switch (f->args[n - 1].kind) {
 	case PB_BPF_FUNC_SCALAR:
@@ -48,14 +70,7 @@ static int check_global_arg(struct env *env, unsigned n, const struct pb_bpf_fun
 			return refuse(env, EINVAL, "arg#%d expected to be non-NULL\n", (int)n - 1);
 		if (reg_is_null(r))
 			return pbv_precise_reg(env, n);
-		/* the function must itself check for NULL */
-		if (r->flags & MAYBE_NULL)
-			pbv_known_pointer(env, r);
-		err = pbv_helper_memory(env, n, (int)size, false, true, NULL);
-		if (!err)
-			err = pbv_helper_memory(env, n, (int)size, true, true, NULL);
-		*r = keep;
-		return err;
+		return check_global_memory(env, n, f->args[n - 1].size, sub);
 	}
 }
 
@@ -76,7 +91,7 @@ static int call_global(struct env *env, uint32_t sub)
 	for (unsigned n = 1; n <= f->nr_args && !err; n++) {
 		err = pbv_reg_use(env, n, READ);
 		if (!err)
-			err = check_global_arg(env, n, f);
+			err = check_global_arg(env, n, sub);
 	}
 	if (err)
 		return refuse(env, -err, "Caller passes invalid args into func#%d ('%s')\n",

@@ -83,11 +83,38 @@ static void test_map_as_memory(void **state)
 		SET(4, 0), SET(5, 0), CALL(snprintf), SET(0, 0), EXIT(),
 	};
 
-	assert_int_equal(VERDICT_SUBS(KPROBE, global, funcs), -EINVAL);
+	assert_int_equal(VERDICT_SUBS(KPROBE, global, funcs), -EACCES);
 	assert_int_equal(VERDICT(KPROBE, helper), -EACCES);
 	global[3].imm = helper[3].imm = 1;	/* an array of numbers */
 	assert_int_equal(VERDICT_SUBS(KPROBE, global, funcs), 0);
 	assert_int_equal(VERDICT(KPROBE, helper), 0);
+}
+
+/* A global function may write the memory that it gets. So it must not get a packet that the program
+ * may only read. And a pointer to the packet is of no use to it after it has moved the packet. */
+static void test_packet_as_memory(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 11, .name = "first", .global = true, .nr_args = 2,
+		  .args = { { PB_BPF_FUNC_CTX, 0 }, { PB_BPF_FUNC_MEM_SURE, 4 } } },
+	};
+	struct bpf_insn p[] = {
+		MOV(6, 1), BPF_LDX_MEM(BPF_W, 2, 1, offsetof(struct __sk_buff, data)),
+		BPF_LDX_MEM(BPF_W, 3, 1, offsetof(struct __sk_buff, data_end)),
+		MOV(4, 2), BPF_ALU64_IMM(BPF_ADD, 4, 4), SET(0, 0),
+		BPF_JMP_REG(BPF_JGT, 4, 3, 3), MOV(1, 6), SUB(2), SET(0, 0), EXIT(),
+		/* first */
+		MOV(6, 2), SET(2, 0), CALL(get_hash_recalc), BPF_LDX_MEM(BPF_W, 0, 6, 0),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), 0);
+	p[13] = CALL(skb_pull_data);
+	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), -EACCES);
+	p[13] = SET(0, 0);
+	assert_int_equal(VERDICT_SUBS(SCHED_CLS, p, funcs), 0);
+	assert_int_equal(VERDICT_SUBS(CGROUP_SKB, p, funcs), -EACCES);
 }
 
 /* ---- references --------------------------------------------------------------------------- */
@@ -223,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_global_function_of_six),
 		cmocka_unit_test(test_global_function_of_other_type),
 		cmocka_unit_test(test_map_as_memory),
+		cmocka_unit_test(test_packet_as_memory),
 		cmocka_unit_test(test_record_of_callback),
 		cmocka_unit_test(test_callers_record),
 		cmocka_unit_test(test_lock_of_callback),
