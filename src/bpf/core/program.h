@@ -38,6 +38,8 @@ typedef uint64_t pb_bpf_fn(uint64_t r1, uint64_t r2, uint64_t r3, uint64_t r4, u
 					 * (verifier/fastcall.c); these bytes don't count as
 					 * stack */
 #define PB_BPF_WHOLE_STACK	(PB_BPF_STACK + PB_BPF_MAX_FRAMES * (PB_BPF_COUNTER + PB_BPF_SAVED))
+#define PB_BPF_FRAME_REGS	64	/* most bytes of a native frame for its return address and
+					 * the registers that it saves */
 #define PB_BPF_MAX_TAIL_CALLS	33	/* limit for one run, all frames together */
 #define PB_BPF_MAX_SUBPROGS	256
 #define PB_BPF_REG_AX		11

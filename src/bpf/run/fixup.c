@@ -563,6 +563,7 @@ int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *r)
 		.nr = o.nr, .nr_subs = subs, .nr_calls = o.nr_calls, .nr_maps = o.nr_maps,
 		.insns = o.insns, .ops = o.ops, .subs = subs_of(&o, sub), .calls = o.calls,
 		.maps = o.maps, .type = v->type, .stack = v->facts->stack,
+		.deepest = v->facts->deepest, .nested = v->facts->nested,
 		.ctx_needed = v->facts->ctx_needed, .privileged = v->caps & PB_BPF_CAP_BPF,
 	};
 	return 0;

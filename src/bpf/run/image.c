@@ -13,9 +13,11 @@
 
 #define PAGE	4096u
 
-/* bytes of stack: for the frames of native code and one helper; for a helper that calls a callback;
- * for a call of the interpreter */
+/* bytes of stack: for the frames of native code and one helper; the largest part of them that the
+ * frames have, if callbacks don't make them more; for a helper that calls a callback; for a call of
+ * the interpreter */
 #define HELPER_ROOM		5120
+#define FRAMES_ROOM		(PB_BPF_WHOLE_STACK + PB_BPF_MAX_FRAMES * PB_BPF_FRAME_REGS)
 #define CALLBACK_ROOM		1024
 #define INTERPRETER_ROOM	1536
 
@@ -281,15 +283,18 @@ static bool prepare_jit(struct pb_bpf_jit *job, struct pb_bpf_prog *draft,
 
 /* Returns how many bytes of stack a run may need. The constants are more than what programs with
  * the deepest helpers were seen to use. */
-static uint32_t room_of(const struct pb_bpf_prog *p)
+static uint32_t room_of(const struct pb_bpf_prog *p, const struct pb_bpf_prog_spec *s)
 {
-	uint32_t levels = 0;
+	uint32_t more = s->deepest > FRAMES_ROOM ? s->deepest - FRAMES_ROOM : 0, levels = 0;
 
-	/* The verifier allows no recursion, so each subprogram is at most once on the stack. */
+	/* Without recursion, each callback is at most once on the stack. s->nested also counts
+	 * recursive callbacks. */
 	for (uint32_t i = 0; i < p->nr_subs && levels < PB_BPF_MAX_FRAMES - 1; i++)
 		levels += p->subs[i].callback;
+	if (levels < s->nested)
+		levels = s->nested;
 	return HELPER_ROOM + levels * CALLBACK_ROOM +
-	       (p->jited ? 0 : (levels + 1) * INTERPRETER_ROOM);
+	       (p->jited ? more : (levels + 1) * INTERPRETER_ROOM);
 }
 
 static void add_code(char *block, const struct layout *l, struct pb_bpf_jit *job)
@@ -339,7 +344,7 @@ static int make(const struct pb_bpf_prog_spec *s, struct pb_bpf_jit *job, struct
 	if (job->len)
 		add_code(block, &l, job);
 	p = (struct pb_bpf_prog *)(block + l.prog);
-	p->room = room_of(p);
+	p->room = room_of(p, s);
 	err = pb_bpf_pages->protect(block + PAGE, l.code - PAGE, PROT_READ);
 	if (!err && job->len)
 		err = pb_bpf_pages->protect(block + l.code, l.size - l.code, PROT_READ | PROT_EXEC);

@@ -38,6 +38,7 @@ struct pb_bpf_prog_spec {
 	struct pb_bpf_map *const *maps;
 	const struct pb_bpf_type *type;
 	uint32_t id, stack;
+	uint32_t deepest, nested;		/* as in struct pb_bpf_facts (verify.h) */
 	uint32_t ctx_needed;			/* the program accesses only the first ctx_needed
 						 * bytes of the context */
 	const char *name;

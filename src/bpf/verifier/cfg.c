@@ -450,6 +450,88 @@ static int depth_from(struct env *env, uint32_t root)
 	return 0;
 }
 
+/* ---- the deepest chain at run time ---------------------------------------------------------- */
+
+/*
+ * The functions above count as the kernel does: they take a callback for a callee of the subprogram
+ * that loads the callback's address. This subprogram may pass the address to other subprograms,
+ * which pass the callback to a helper. Then more frames are on the stack than the functions above
+ * count. The functions below find an upper bound, from the subprograms that pass callbacks to
+ * helpers. They change no verdict: a run needs as much room on the thread's stack as they find.
+ *
+ * A callback may even be recursive. But each path has at most PB_BPF_MAX_FRAMES frames, from the
+ * start of the main program or of a global function on. Global functions aren't recursive, because
+ * depth_from() finds such a recursion.
+ */
+typedef uint64_t sub_set[MAX_SUBPROGS / 64];
+
+struct deepest {
+	/* element k is for chains that have at most k + 1 frames, up to calls of global functions.
+	 * bytes: of the largest chain; nested: the most callbacks in a chain */
+	uint32_t bytes[PB_BPF_MAX_FRAMES], nested[PB_BPF_MAX_FRAMES];
+};
+
+static bool in_set(const uint64_t *set, uint32_t n)
+{
+	return set[n / 64] >> n % 64 & 1;
+}
+
+/* Extends the chains from s by the chains from its callees. Returns whether a chain from s has
+ * become larger. */
+static bool extend(const struct env *env, const sub_set *calls, struct deepest *d, uint32_t s)
+{
+	uint32_t own = pb_align_up(env->subs[s].stack + PB_BPF_COUNTER, 16u) + PB_BPF_FRAME_REGS;
+	struct deepest old = d[s];
+
+	for (uint32_t k = 0; k < PB_BPF_MAX_FRAMES; k++) {
+		uint32_t bytes = 0, nested = 0;
+
+		for (uint32_t to = 0; to < env->nr_subs; to++) {
+			bool passed = in_set(env->passed[s], to), called = in_set(calls[s], to);
+			bool global = called && env->funcs[to] && env->funcs[to]->global;
+			uint32_t left = !passed && !called ? 0 : global ? PB_BPF_MAX_FRAMES : k;
+
+			if (left && bytes < d[to].bytes[left - 1])
+				bytes = d[to].bytes[left - 1];
+			if (left && nested < d[to].nested[left - 1] + passed)
+				nested = d[to].nested[left - 1] + passed;
+		}
+		d[s].bytes[k] = own + bytes;
+		d[s].nested[k] = nested;
+	}
+	return memcmp(&old, &d[s], sizeof old);
+}
+
+static int find_deepest(struct env *env)
+{
+	size_t sets = env->nr_subs * sizeof(sub_set),
+		chains = env->nr_subs * sizeof(struct deepest);
+	sub_set *calls = pbv_pool_zero(&env->pool, sets);
+	struct deepest *d = pbv_pool_zero(&env->pool, chains);
+	bool more = true;
+
+	if (!calls || !d)
+		return -ENOMEM;
+	for (uint32_t s = 0; s < env->nr_subs; s++) {
+		for (uint32_t i = env->subs[s].start; i < env->subs[s + 1].start; i++) {
+			int to = form_at(env, i) == PB_BPF_CALL_PC ? callee_at(env, i) : -1;
+
+			if (to >= 0)
+				calls[s][to / 64] |= 1ull << to % 64;
+		}
+	}
+	while (more) {
+		more = false;
+		for (uint32_t s = env->nr_subs; s--;)
+			more |= extend(env, calls, d, s);
+	}
+	env->deepest = d[0].bytes[PB_BPF_MAX_FRAMES - 1];
+	env->nested = d[0].nested[PB_BPF_MAX_FRAMES - 1];
+	pbv_pool_put(&env->pool, calls, sets);
+	pbv_pool_put(&env->pool, d, chains);
+	return 0;
+}
+
 int pbv_check_stack_depth(struct env *env)
 {
 	int err = depth_from(env, 0);
@@ -457,5 +539,5 @@ int pbv_check_stack_depth(struct env *env)
 	for (uint32_t i = 1; i < env->nr_subs && !err; i++)
 		if (env->subs[i].is_async)
 			err = depth_from(env, i);
-	return err;
+	return err || !env->passes ? err : find_deepest(env);
 }

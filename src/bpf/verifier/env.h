@@ -252,6 +252,11 @@ struct env {
 	struct subprog subs[MAX_SUBPROGS + 2];	/* subs[nr_subs].start is after the last
 						 * instruction */
 	uint32_t nr_subs;
+	/* the callbacks that each subprogram passes to helpers: a bit for each subprogram. passes:
+	 * any bit is set */
+	uint64_t passed[MAX_SUBPROGS][MAX_SUBPROGS / 64];
+	bool passes;
+	uint32_t deepest, nested;	/* as in struct pb_bpf_facts */
 	const struct pb_bpf_func *funcs[MAX_SUBPROGS + 2];
 	struct pb_bpf_map *inner;	/* for each of v->maps: a description of its inner maps */
 	/* the caller's privileges. capable: CAP_BPF. The others need CAP_PERFMON. ptr_leaks: the

@@ -315,7 +315,8 @@ int pbv_check_callback(struct env *env, const struct bpf_insn *insn, const struc
 			return 0;
 		}
 	}
-	env->subs[call->subprog].is_callback = true;
+	env->subs[call->subprog].is_callback = env->passes = true;
+	env->passed[caller->subprog][call->subprog / 64] |= 1ull << call->subprog % 64;
 	st = pbv_branch_push(env, env->subs[call->subprog].start, env->insn, false);
 	if (!st)
 		return -EFAULT;

@@ -160,6 +160,10 @@ struct pb_bpf_facts {
 	uint32_t stack;			/* bytes that the deepest call chain needs. If any function
 					 * has a counter or save slots of fast calls, `stack`
 					 * includes room for both in PB_BPF_MAX_FRAMES frames */
+	/* For a program with callbacks. deepest: an upper bound of the bytes of all native frames
+	 * that may be on the stack at once. nested: an upper bound of the number of callbacks that
+	 * may run at once, each inside of the one before. 0: the program has no callbacks */
+	uint32_t deepest, nested;
 	uint32_t ctx_needed;		/* the program accesses only the first ctx_needed bytes of
 					 * the context */
 };

@@ -199,6 +199,8 @@ static int report_facts(struct env *env)
 	f->nr_subprogs = env->nr_subs;
 	f->stack = v->stats.stack;
 	f->ctx_needed = env->ctx_needed;
+	f->deepest = env->deepest;
+	f->nested = env->nested;
 	for (uint32_t i = 0; i < env->nr; i++)
 		report_fact(env, i, &f->insns[i]);
 	for (uint32_t i = 0; i < env->nr_subs; i++) {

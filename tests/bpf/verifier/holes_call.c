@@ -244,6 +244,67 @@ static void test_key_after_inner_callback(void **state)
 	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
 }
 
+/* ---- the stack at run time ----------------------------------------------------------------- */
+
+/* The main program loads the addresses of three callbacks. Each callback passes the next one to
+ * bpf_loop, so the stack has the frames of all three. The program may need room for all of them. */
+static void test_frames_of_callbacks(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" }, { .insn = 15, .name = "first" },
+		{ .insn = 23, .name = "second" }, { .insn = 31, .name = "third" },
+	};
+	struct bpf_insn p[] = {
+		FUNC(1, 22), BPF_STX_MEM(BPF_DW, 10, 1, -8),
+		FUNC(1, 27), BPF_STX_MEM(BPF_DW, 10, 1, -16),
+		SET(1, 1), FUNC(2, 7), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -16), SET(4, 0),
+		CALL(loop), SET(0, 0), EXIT(),
+		/* first */
+		BPF_ST_MEM(BPF_DW, 10, -480, 0), MOV(3, 2), BPF_LDX_MEM(BPF_DW, 2, 3, 8), SET(1, 1),
+		SET(4, 0), CALL(loop), SET(0, 0), EXIT(),
+		/* second */
+		BPF_ST_MEM(BPF_DW, 10, -480, 0), BPF_LDX_MEM(BPF_DW, 2, 2, 0), SET(1, 1), SET(3, 0),
+		SET(4, 0), CALL(loop), SET(0, 0), EXIT(),
+		/* third */
+		BPF_ST_MEM(BPF_DW, 10, -480, 0), SET(0, 0), EXIT(),
+	};
+	uint32_t large;
+
+	measure = true;
+	pb_bpf_settings.jit_enable = 1;
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+	large = room;
+	p[15].off = p[23].off = p[31].off = -8;
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+	assert_true(room);
+	assert_in_range(large, room + 256, room + 3 * 480);
+	measure = false;
+}
+
+/* A callback passes itself to bpf_loop. The program may need room for as many callbacks as the
+ * verifier allows. */
+static void test_recursive_callback(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 13, .name = "callback" },
+	};
+	const struct bpf_insn p[] = {
+		FUNC(1, 12), BPF_STX_MEM(BPF_DW, 10, 1, -8), BPF_ST_MEM(BPF_DW, 10, -16, 3),
+		SET(1, 1), FUNC(2, 7), MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -16), SET(4, 0),
+		CALL(loop), SET(0, 0), EXIT(),
+		/* callback */
+		MOV(3, 2), BPF_LDX_MEM(BPF_DW, 4, 3, 0), BPF_JMP_IMM(BPF_JEQ, 4, 0, 6),
+		BPF_ALU64_IMM(BPF_SUB, 4, 1), BPF_STX_MEM(BPF_DW, 3, 4, 0),
+		BPF_LDX_MEM(BPF_DW, 2, 3, 8), SET(1, 1), SET(4, 0), CALL(loop), SET(0, 0), EXIT(),
+	};
+
+	measure = true;
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+	assert_in_range(room, 5120 + 7 * 1024, 32768);
+	measure = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +317,8 @@ int main(void)
 		cmocka_unit_test(test_lock_of_callback),
 		cmocka_unit_test(test_key_after_callback),
 		cmocka_unit_test(test_key_after_inner_callback),
+		cmocka_unit_test(test_frames_of_callbacks),
+		cmocka_unit_test(test_recursive_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

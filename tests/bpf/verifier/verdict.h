@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include "insns.h"
 #include "bpf/core/opcodes.h"
+#include "bpf/run/fixup.h"
 #include "bpf/run/heap.h"
+#include "bpf/run/image.h"
 #include "bpf/verifier/verify.h"
 
 #define CALL(fn)	BPF_CALL_FN(BPF_FUNC_##fn)
@@ -29,6 +31,25 @@ static uint32_t flags;
 static uint64_t walked;		/* steps of backtracking in the last verification */
 static char values[32];
 static int32_t lock_at = -1;	/* offset of the lock in the value of map 1; -1: there is none */
+
+static bool measure;		/* find `room` for each accepted program */
+static uint32_t room;		/* bytes of the thread's stack that the last program may need */
+
+static inline uint32_t room_of(const struct pb_bpf_verify *v)
+{
+	struct pb_bpf_resolved r;
+	struct pb_bpf_prog *prog;
+	uint32_t bytes = 0;
+
+	if (pb_bpf_resolve(v, &r))
+		return 0;
+	if (!pb_bpf_prog_make(&r.spec, &prog)) {
+		bytes = prog->room;
+		pb_bpf_prog_free(prog);
+	}
+	pb_bpf_resolved_free(&r);
+	return bytes;
+}
 
 static inline void *direct(struct pb_bpf_map *map, uint32_t off)
 {
@@ -74,6 +95,7 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 	if (getenv("LOUD"))
 		fprintf(stderr, "%s\n-> %d\n", text, err);
 	walked = v.stats.walked;
+	room = !err && measure ? room_of(&v) : 0;
 	pb_bpf_facts_free(&pb_bpf_heap, v.facts);
 	return err;
 }
