@@ -111,6 +111,8 @@ struct pb_bpf_prog {
 	uint32_t room;			/* bytes of the thread's stack that a run may need, with
 					 * helpers and callbacks, but without tail calls */
 	char name[BPF_OBJ_NAME_LEN];
+	bool perfmon;			/* the loader has CAP_PERFMON: the program may read stack
+					 * that it has never written */
 	/* runs the program: `jited`, or the interpreter with the same arguments. Never NULL */
 	uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run);
 	/* native code, or NULL */

@@ -29,7 +29,9 @@ PB_BPF_HELPER(dynptr_read)
 	const struct pb_bpf_dynptr *d = PB_BPF_PTR(r3);
 	int err = !d->data || r5 ? -EINVAL : check(d, (uint32_t)r4, (uint32_t)r2);
 
-	if (!err)
+	if (err)
+		pb_bpf_hide(run, PB_BPF_PTR(r1), (uint32_t)r2);
+	else
 		memmove(PB_BPF_PTR(r1), d->data + (uint32_t)r4, (uint32_t)r2);
 	return (uint64_t)(int64_t)err;
 }

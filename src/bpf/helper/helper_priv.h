@@ -24,4 +24,13 @@
 #define PB_BPF_PTR(r)	((void *)(r))
 #define PB_BPF_ERR(err)	((uint64_t)(int64_t)-(err))
 
+/* Called if a helper has failed that would have written the buffer, and the kernel's helper leaves
+ * it as it was. The verifier takes the buffer for written. So unless the program may read memory
+ * that was never written, the buffer is cleared. */
+static inline void pb_bpf_hide(const struct pb_bpf_run *run, void *buf, uint32_t size)
+{
+	if (!run->prog || !run->prog->perfmon)
+		memset(buf, 0, size);
+}
+
 #endif

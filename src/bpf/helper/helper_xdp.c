@@ -70,7 +70,9 @@ PB_BPF_HELPER(xdp_load_bytes)
 {
 	int err = check(pkt_of(r1), (uint32_t)r2, (uint32_t)r4);
 
-	if (!err)
+	if (err)
+		pb_bpf_hide(run, PB_BPF_PTR(r3), (uint32_t)r4);
+	else
 		memcpy(PB_BPF_PTR(r3), pkt_of(r1)->data + (uint32_t)r2, (uint32_t)r4);
 	return (uint64_t)(int64_t)err;
 }

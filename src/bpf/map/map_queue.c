@@ -105,8 +105,10 @@ static int get(struct pb_bpf_map *m, void *value, bool remove, struct pb_bpf_run
 	uint32_t first, count;
 	int err = pb_bpf_guard_take(m, &top(m)->guard, run);
 
-	if (err < 0)
+	if (err < 0) {
+		memset(value, 0, m->attr.value_size);
 		return err;
+	}
 	ends(m, &first, &count);
 	if (count) {
 		memcpy(value, slot(m, (uint64_t)first + (stack ? count - 1 : 0)),

@@ -565,6 +565,7 @@ int pb_bpf_resolve(const struct pb_bpf_verify *v, struct pb_bpf_resolved *r)
 		.maps = o.maps, .type = v->type, .stack = v->facts->stack,
 		.deepest = v->facts->deepest, .nested = v->facts->nested,
 		.ctx_needed = v->facts->ctx_needed, .privileged = v->caps & PB_BPF_CAP_BPF,
+		.perfmon = v->caps & PB_BPF_CAP_PERFMON,
 	};
 	return 0;
 }

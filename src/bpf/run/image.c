@@ -236,6 +236,7 @@ static void fill(struct pb_bpf_prog *p, const struct pb_bpf_prog_spec *s)
 		.nr = s->nr, .stack = s->stack, .insns = s->insns, .ops = s->ops, .subs = s->subs,
 		.nr_subs = s->nr_subs, .nr_calls = s->nr_calls, .calls = s->calls, .type = s->type,
 		.maps = s->maps, .nr_maps = s->nr_maps, .id = s->id, .ctx_needed = s->ctx_needed,
+		.perfmon = s->perfmon,
 		.enter = pb_bpf_enter_interpreted,
 	};
 	for (uint32_t i = 0; s->name && s->name[i] && i < sizeof(p->name) - 1; i++)

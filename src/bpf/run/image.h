@@ -46,6 +46,7 @@ struct pb_bpf_prog_spec {
 						 * program's own mapping */
 	bool interpret;				/* the program gets no native code, whatever
 						 * jit_enable is */
+	bool perfmon;				/* as in struct pb_bpf_prog */
 	bool privileged;			/* the loader is privileged: with jit_harden 1, the
 						 * JIT doesn't blind constants */
 };

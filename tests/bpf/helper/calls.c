@@ -38,7 +38,8 @@ static uint64_t enter(const void *ctx, struct pb_bpf_run *run)
 
 void calls_ours(const struct calls *c, struct outcome *o)
 {
-	struct pb_bpf_prog prog = { .type = pb_bpf_type_of(c->prog_type), .enter = enter };
+	struct pb_bpf_prog prog = { .type = pb_bpf_type_of(c->prog_type), .enter = enter,
+		.perfmon = true };
 	bool raw = c->prog_type == BPF_PROG_TYPE_RAW_TRACEPOINT;
 	struct pb_bpf_test_run t = {
 		.prog = &prog, .host = pb_bpf_host_linux(), .flags = c->flags,

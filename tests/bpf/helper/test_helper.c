@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Tests the table of helpers. For each type of program, our table and the kernel must allow the
  * same helpers. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,10 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "bpf/core/packet.h"
+#include "bpf/helper/dynptr.h"
 #include "bpf/helper/helper.h"
+#include "bpf/helper/helper_fns.h"
 #include "bpf/verifier/verify.h"
 #include "kernel.h"
 
@@ -159,12 +163,37 @@ static void prototypes_are_sound(void **state)
 			    "bpf_user_ringbuf_drain");
 }
 
+/* If a read fails, a program that may not read unwritten memory gets zeros. */
+static void failed_reads_show_nothing(void **state)
+{
+	struct pb_bpf_prog prog = { 0 };
+	struct pb_bpf_run run = { .prog = &prog };
+	struct pb_bpf_dynptr none = { 0 };
+	uint8_t packet[16] = { 0 };
+	struct pb_bpf_xdp xdp = { .pkt = { .data = packet, .data_end = packet + 16 } };
+	uint64_t buf = ~0ull;
+
+	assert_int_equal((int64_t)pb_bpf_do_dynptr_read((uint64_t)&buf, 8, (uint64_t)&none, 0, 0,
+							&run), -EINVAL);
+	assert_int_equal(buf, 0);
+	buf = ~0ull;
+	assert_int_equal((int64_t)pb_bpf_do_xdp_load_bytes((uint64_t)&xdp, 12, (uint64_t)&buf, 8, 0,
+							   &run), -EINVAL);
+	assert_int_equal(buf, 0);
+	prog.perfmon = true;
+	buf = ~0ull;
+	assert_int_equal((int64_t)pb_bpf_do_xdp_load_bytes((uint64_t)&xdp, 12, (uint64_t)&buf, 8, 0,
+							   &run), -EINVAL);
+	assert_int_equal(buf, ~0ull);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prototypes_are_sound),
 		cmocka_unit_test(prototypes_differ_by_type),
 		cmocka_unit_test(privileges),
+		cmocka_unit_test(failed_reads_show_nothing),
 		cmocka_unit_test(types_call_what_the_kernel_lets_them),
 	};
 

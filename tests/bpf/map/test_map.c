@@ -552,6 +552,24 @@ static void changed_in_a_walk(void **state)
 	pb_bpf_map_close(&m);
 }
 
+/* If the queue's lock is taken, a read of its values fails, and clears the buffer. */
+static void locked_queue(void **state)
+{
+	struct pb_bpf_run run = { .thread = 7 };
+	uint64_t value = 5;
+	struct pb_bpf_map m;
+
+	make(&m, BPF_MAP_TYPE_QUEUE, 0, 8, 4, 0);
+	assert_int_equal(m.ops->push(&m, &value, 0, &run), 0);
+	*(uint32_t *)(m.head + 1) = m.owner << 22 | run.thread;
+	assert_int_equal(m.ops->peek(&m, &value, &run), -EBUSY);
+	assert_int_equal(value, 0);
+	value = 6;
+	assert_int_equal(m.ops->pop(&m, &value, &run), -EBUSY);
+	assert_int_equal(value, 0);
+	pb_bpf_map_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,7 +579,7 @@ int main(void)
 		cmocka_unit_test(ring),
 		cmocka_unit_test(direct), cmocka_unit_test(inner_maps),
 		cmocka_unit_test(changed_before_it_is_open), cmocka_unit_test(changed_in_a_repair),
-		cmocka_unit_test(changed_in_a_walk),
+		cmocka_unit_test(changed_in_a_walk), cmocka_unit_test(locked_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
