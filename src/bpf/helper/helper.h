@@ -14,7 +14,7 @@ enum pb_bpf_arg {
 	PB_BPF_ARG_DONTCARE,		/* no argument */
 	PB_BPF_ARG_CONST_MAP_PTR,	/* a map; the key and value arguments after it belong to
 					 * this map */
-	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* a key on the stack, in a packet or in a map */
+	PB_BPF_ARG_PTR_TO_MAP_KEY,	/* a key in any memory */
 	PB_BPF_ARG_PTR_TO_MAP_VALUE,
 	PB_BPF_ARG_PTR_TO_MEM,		/* memory; its length is the next argument, or `size` if
 					 * FIXED_SIZE is set */

@@ -14,7 +14,8 @@ struct accepted {
 	uint8_t type, flags;
 };
 #define MAX_ACCEPTED 8
-#define MEMORY { TO_STACK }, { TO_PACKET }, { TO_PACKET_META }, { TO_MAP_KEY }, { TO_MAP_VALUE }
+#define MEMORY { TO_STACK }, { TO_PACKET }, { TO_PACKET_META }, { TO_MAP_KEY }, { TO_MAP_VALUE }, \
+	{ TO_MEM }, { TO_MEM, RESERVED }, { TO_BUF }
 #define SOCKETS { TO_SOCK_COMMON }, { TO_SOCKET }, { TO_TCP_SOCK }, { TO_XDP_SOCK }
 
 /* The register types that each kind of argument accepts. NOT_INIT ends a row. */
@@ -31,7 +32,7 @@ static const struct accepted accepted[PB_BPF_NR_ARGS][MAX_ACCEPTED + 1] = {
 	[PB_BPF_ARG_PTR_TO_SOCKET] = { { TO_SOCKET } },
 	[PB_BPF_ARG_PTR_TO_BTF_ID] = { { TO_BTF } },
 	[PB_BPF_ARG_PTR_TO_SPIN_LOCK] = { { TO_MAP_VALUE } },
-	[PB_BPF_ARG_PTR_TO_MEM] = { MEMORY, { TO_MEM }, { TO_MEM, RESERVED }, { TO_BUF } },
+	[PB_BPF_ARG_PTR_TO_MEM] = { MEMORY },
 	[PB_BPF_ARG_PTR_TO_ALLOC_MEM] = { { TO_MEM, RESERVED } },
 	[PB_BPF_ARG_PTR_TO_PERCPU_BTF_ID] = { { TO_BTF, PERCPU } },
 	[PB_BPF_ARG_PTR_TO_FUNC] = { { TO_FUNC } },
@@ -49,8 +50,8 @@ static int refuse_type(struct env *env, unsigned n, const struct reg *r, const s
 		log(env, "%s%s", i ? ", " : "", pbv_log_type_name(a[i].type, a[i].flags).s);
 	/* the kernel's message also lists trusted pointers, so this message does, too. But Patchbay
 	 * doesn't accept trusted pointers here */
-	return refuse(env, EACCES, "%s\n", a == accepted[PB_BPF_ARG_PTR_TO_MEM] ? ", trusted_ptr_" :
-		      "");
+	return refuse(env, EACCES, "%s\n", a[0].type == TO_STACK && a[1].type == TO_PACKET ?
+		      ", trusted_ptr_" : "");
 }
 
 static bool is_a(const char *name, const char *wanted, bool release_sock)

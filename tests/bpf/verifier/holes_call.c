@@ -117,6 +117,52 @@ static void test_packet_as_memory(void **state)
 	assert_int_equal(VERDICT_SUBS(CGROUP_SKB, p, funcs), -EACCES);
 }
 
+/* ---- keys and values in other memory ------------------------------------------------------ */
+
+static int with_record(int size, bool is_key)
+{
+	const struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 2), SET(2, size), SET(3, 0),
+		CALL(ringbuf_reserve), BPF_JMP_IMM(BPF_JEQ, 0, 0, 14), MOV(6, 0),
+		BPF_ST_MEM(BPF_W, 10, -4, 0), MOV(2, 10), BPF_ALU64_IMM(BPF_ADD, 2, -4),
+		MOV(3, 10), BPF_ALU64_IMM(BPF_ADD, 3, -32), MOV(is_key ? 2 : 3, 6),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 1), SET(4, 0), CALL(map_update_elem),
+		MOV(1, 6), SET(2, 0), CALL(ringbuf_submit), SET(0, 0), EXIT(),
+	};
+
+	return VERDICT(KPROBE, p);
+}
+
+/* A key or value may lie in a record of a ring buffer, if the record is large enough. */
+static void test_key_in_record(void **state)
+{
+	assert_int_equal(with_record(4, true), 0);
+	assert_int_equal(with_record(3, true), -EACCES);
+	assert_int_equal(with_record(32, false), 0);
+	assert_int_equal(with_record(31, false), -EACCES);
+}
+
+/* A global function takes the key that is in its argument's memory. */
+static void test_key_in_argument(void **state)
+{
+	static struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 6, .name = "look", .global = true, .nr_args = 1,
+		  .args = { { PB_BPF_FUNC_MEM_SURE, 4 } } },
+	};
+	const struct bpf_insn p[] = {
+		BPF_ST_MEM(BPF_DW, 10, -8, 0), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -8), SUB(2),
+		SET(0, 0), EXIT(),
+		/* look */
+		MOV(2, 1), BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 1), CALL(map_lookup_elem),
+		SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+	funcs[1].args[0].size = 2;
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), -EACCES);
+}
+
 /* ---- references --------------------------------------------------------------------------- */
 
 /* A callback calls a subprogram, which acquires a record. The callback must release it. */
@@ -312,6 +358,8 @@ int main(void)
 		cmocka_unit_test(test_global_function_of_other_type),
 		cmocka_unit_test(test_map_as_memory),
 		cmocka_unit_test(test_packet_as_memory),
+		cmocka_unit_test(test_key_in_record),
+		cmocka_unit_test(test_key_in_argument),
 		cmocka_unit_test(test_record_of_callback),
 		cmocka_unit_test(test_callers_record),
 		cmocka_unit_test(test_lock_of_callback),
