@@ -168,6 +168,7 @@ static int emit_ctx(struct out *o, const struct bpf_insn *insn, const struct pb_
 	if (pb_bpf_ctx_access(o->v->type, o->v->caps, o->v->attach_type, insn->off, info->width,
 			      write, &a))
 		return -EINVAL;
+	/* a load keeps its width, so a sign-extending load extends the value that it would load */
 	i.code = (uint8_t)((insn->code & ~0x18) | size_code(a.width));
 	i.off = (int16_t)a.at;
 	/* If a.below isn't 0, a store of a value >= a.below has no effect. As in the kernel, the

@@ -103,17 +103,13 @@ static int check_load(struct env *env, const struct bpf_insn *insn, const struct
 		return err;
 	type = regs[insn->src_reg].type;
 	flags = regs[insn->src_reg].flags;
-	/* sign-extending loads of a context field are refused, because in Patchbay's structure the
-	 * field may have another place and another width than in the kernel's */
-	if (o->form == PB_BPF_LDSX && type == TO_CTX && env->v->type->nr_fields)
-		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
-			      o->width);
-	if (o->form == PB_BPF_LDSX && rewritten(type) && type != TO_CTX)
-		return refuse(env, EACCES, "sign-extending load from %s isn't possible\n",
-			      type_name(&regs[insn->src_reg]));
 	err = pbv_check_mem(env, insn->src_reg, insn->off, o->width, false, insn->dst_reg, false);
 	if (err)
 		return err;
+	/* a pointer has 4 bytes in the kernel's layout of the context, and isn't sign-extended */
+	if (o->form == PB_BPF_LDSX && regs[insn->dst_reg].type != SCALAR)
+		return refuse(env, EACCES, "invalid bpf_context access off=%d size=%d\n", insn->off,
+			      o->width);
 	if (o->form == PB_BPF_LDSX)
 		sign_loaded(&regs[insn->dst_reg], o->width);
 	return note_access(env, type, flags);

@@ -4,8 +4,9 @@
  * draws the same conclusions. The programs of these tests write a byte at fp - 64 plus a number.
  * The verifier accepts such a program only if it knows that the byte is in the stack, so that the
  * number is from -448 to 63. The verifier must accept good(), and refuse bad(). Most good programs
- * have a similar bad program, in which the same conclusion is wrong. The last tests are about loops
- * and about a global function that isn't called. Their programs don't write such a byte.
+ * have a similar bad program, in which the same conclusion is wrong. The last tests are about
+ * loops, a global function that isn't called, and loads that extend the sign. Their programs don't
+ * write such a byte.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -243,6 +244,27 @@ static void test_global_function_never_called(void **state)
 	assert_true(VERDICT_SUBS(SOCKET_FILTER, p, funcs) < 0);
 }
 
+/* ---- loads that extend the sign ------------------------------------------------------------- */
+
+#define LDSX_W(d, s, o)	I(BPF_LDX | BPF_MEMSX | BPF_W, d, s, o, 0)
+
+/* Such a load may read a number from the context or from a socket, but not a pointer. */
+static void test_signed_loads(void **state)
+{
+	struct bpf_insn p[] = {
+		LDSX_W(0, 1, offsetof(struct __sk_buff, mark)),
+		BPF_LDX_MEM(BPF_DW, 1, 1, offsetof(struct __sk_buff, sk)),
+		BPF_JMP_IMM(BPF_JEQ, 1, 0, 1), LDSX_W(0, 1, offsetof(struct bpf_sock, src_ip4)),
+		END(),
+	};
+
+	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
+	p[0].off = offsetof(struct __sk_buff, data);
+	assert_int_equal(VERDICT(SCHED_CLS, p), -EACCES);
+	p[0].code = BPF_LDX | BPF_MEM | BPF_W;
+	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_count_in_stack),
 		cmocka_unit_test(test_loop_entered_in_the_middle),
 		cmocka_unit_test(test_global_function_never_called),
+		cmocka_unit_test(test_signed_loads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

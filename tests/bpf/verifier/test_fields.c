@@ -196,7 +196,7 @@ static void fields(void **state)
 			for (int size = 1; size <= 8; size *= 2) {
 				if (has_a_value(t, off, size, false))
 					differ += compare(t, off, size, NULL, PLAIN);
-				if (has_a_value(t, off, size, false) && !t->nr_fields && size < 8)
+				if (has_a_value(t, off, size, false) && size < 8)
 					differ += compare(t, off, size, NULL, SIGNED);
 				if (!has_a_value(t, off, size, true))
 					continue;
