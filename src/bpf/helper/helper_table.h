@@ -8,7 +8,8 @@
  * pb_bpf_resolve() replaces the call (tail_call), or only the kernel can do the helper's work.
  * Programs that call such a kernel-only helper can be verified, but not run. If a row's sets are 0,
  * only programs of unsupported types may call the helper, and the table has only the helper's name.
- * Prototypes and sets are those of Linux 6.1. helper.c defines the words that the rows use.
+ * Prototypes and sets are those of Linux 6.1. But if programs of all types may call a helper in
+ * Linux 6.12, its sets are those of Linux 6.12. helper.c defines the words that the rows use.
  */
 #ifndef PB_BPF_HELPER_HELPER_TABLE_H
 #define PB_BPF_HELPER_HELPER_TABLE_H
@@ -33,7 +34,7 @@
 		A(PTR_TO_CTX, ANYTHING, ANYTHING, ANYTHING, ANYTHING)) \
 	X(tail_call, NO, BASE | TRACING, 0, VOID, A(PTR_TO_CTX, CONST_MAP_PTR, ANYTHING)) \
 	X(clone_redirect, DO, SCHED_CLS, MOVES_PKT, INTEGER, A(PTR_TO_CTX, ANYTHING, ANYTHING)) \
-	X(get_current_pid_tgid, DO, TRACING, 0, INTEGER, A(NONE)) \
+	X(get_current_pid_tgid, DO, BASE | TRACING, 0, INTEGER, A(NONE)) \
 	X(get_current_uid_gid, DO, TRACING, 0, INTEGER, A(NONE)) \
 	X(get_current_comm, DO, TRACING, 0, INTEGER, A(PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE)) \
 	X(get_cgroup_classid, DO, SCHED_CLS, 0, INTEGER, A(PTR_TO_CTX)) \
@@ -118,7 +119,7 @@
 	X(rc_repeat, NO, 0, 0, INTEGER, A(NONE)) \
 	X(rc_keydown, NO, 0, 0, INTEGER, A(NONE)) \
 	X(skb_cgroup_id, DO, SCHED_CLS | CGROUP_SKB, 0, INTEGER, A(PTR_TO_CTX)) \
-	X(get_current_cgroup_id, DO, TRACING, 0, INTEGER, A(NONE)) \
+	X(get_current_cgroup_id, DO, CAP_BPF | TRACING, 0, INTEGER, A(NONE)) \
 	X(get_local_storage, NO, CGROUP_SKB, 0, MAP_VALUE, A(CONST_MAP_PTR, ANYTHING)) \
 	X(sk_select_reuseport, NO, 0, 0, INTEGER, A(NONE)) \
 	X(skb_ancestor_cgroup_id, DO, SCHED_CLS | CGROUP_SKB, 0, INTEGER, A(PTR_TO_CTX, ANYTHING)) \
@@ -181,11 +182,11 @@
 	X(jiffies64, DO, CAP_BPF | TRACING, 0, INTEGER, A(NONE)) \
 	X(read_branch_records, DO, PERF_EVENT, GPL, INTEGER, \
 		A(PTR_TO_CTX, PTR_TO_MEM | OR_NULL | WRITE, CONST_SIZE_OR_ZERO, ANYTHING)) \
-	X(get_ns_current_pid_tgid, DO, TRACING, 0, INTEGER, \
+	X(get_ns_current_pid_tgid, DO, BASE | TRACING, 0, INTEGER, \
 		A(ANYTHING, ANYTHING, PTR_TO_MEM | UNINIT | WRITE, CONST_SIZE)) \
 	X(xdp_output, NO, 0, 0, INTEGER, A(NONE)) \
 	X(get_netns_cookie, NO, 0, 0, INTEGER, A(NONE)) \
-	X(get_current_ancestor_cgroup_id, DO, TRACING, 0, INTEGER, A(ANYTHING)) \
+	X(get_current_ancestor_cgroup_id, DO, CAP_BPF | TRACING, 0, INTEGER, A(ANYTHING)) \
 	X(sk_assign, NO, SCHED_CLS, 0, INTEGER, \
 	  A(PTR_TO_CTX, PTR_TO_BTF_ID_SOCK_COMMON, ANYTHING)) \
 	X(ktime_get_boot_ns, DO, BASE | TRACING, 0, INTEGER, A(NONE)) \
@@ -276,7 +277,8 @@
 		  .btf[0] = "task_struct") \
 	X(loop, DO, CAP_BPF, 0, INTEGER, \
 	  A(ANYTHING, PTR_TO_FUNC, PTR_TO_STACK | OR_NULL, ANYTHING)) \
-	X(strncmp, DO, BASE, 0, INTEGER, A(PTR_TO_MEM, CONST_SIZE, PTR_TO_CONST_STR)) \
+	X(strncmp, DO, BASE, 0, INTEGER, \
+	  A(PTR_TO_MEM | RDONLY, CONST_SIZE, PTR_TO_CONST_STR)) \
 	X(get_func_arg, DO, FENTRY, 0, INTEGER, \
 		A(PTR_TO_CTX, ANYTHING, PTR_TO_MEM | FIXED | UNINIT | WRITE | ALIGNED), \
 	  .size[2] = 8) \

@@ -130,6 +130,25 @@ static void prototypes_differ_by_type(void **state)
 	assert_false(pb_bpf_helper_for(raw, 0, 7, BPF_FUNC_get_stack)->arg[1] & PB_BPF_UNINIT);
 }
 
+/* In Linux 6.12, programs of all types may call these helpers. */
+static void helpers_of_all_types(void **state)
+{
+	const struct pb_bpf_type *t;
+
+	for (uint32_t i = 0; (t = pb_bpf_type_at(i)); i++) {
+		assert_non_null(pb_bpf_helper_for(t, 0, 0, BPF_FUNC_get_current_pid_tgid));
+		assert_non_null(pb_bpf_helper_for(t, 0, 0, BPF_FUNC_get_ns_current_pid_tgid));
+		assert_non_null(pb_bpf_helper_for(t, 0, PB_BPF_CAP_BPF,
+						  BPF_FUNC_get_current_cgroup_id));
+		assert_non_null(pb_bpf_helper_for(t, 0, PB_BPF_CAP_BPF,
+						  BPF_FUNC_get_current_ancestor_cgroup_id));
+	}
+	t = pb_bpf_type_of(BPF_PROG_TYPE_SOCKET_FILTER);
+	assert_null(pb_bpf_helper_for(t, 0, 0, BPF_FUNC_get_current_cgroup_id));
+	assert_null(pb_bpf_helper_for(t, 0, PB_BPF_CAP_ALL, BPF_FUNC_get_current_uid_gid));
+	assert_true(pb_bpf_helper_of(BPF_FUNC_strncmp)->arg[0] & PB_BPF_RDONLY);
+}
+
 /* Checks the prototype of every helper as the kernel does in check_func_proto(). */
 static void prototypes_are_sound(void **state)
 {
@@ -193,6 +212,7 @@ int main(void)
 		cmocka_unit_test(prototypes_are_sound),
 		cmocka_unit_test(prototypes_differ_by_type),
 		cmocka_unit_test(privileges),
+		cmocka_unit_test(helpers_of_all_types),
 		cmocka_unit_test(failed_reads_show_nothing),
 		cmocka_unit_test(types_call_what_the_kernel_lets_them),
 	};
