@@ -134,6 +134,12 @@ static void set_arg(const struct pb_bpf_btf *b, uint32_t prog_type, uint32_t typ
 		*kind = PB_BPF_FUNC_CTX;
 		return;
 	}
+	/* libbpf's headers have the structure, but a declaration is enough */
+	if (to && (pb_btf_kind(to) == BTF_KIND_STRUCT || pb_btf_kind(to) == BTF_KIND_FWD) &&
+	    !strcmp(pb_bpf_btf_name(b, to), "bpf_dynptr")) {
+		*kind = PB_BPF_FUNC_DYNPTR;
+		return;
+	}
 	bytes = pb_bpf_btf_size(b, t->type);
 	if (bytes >= 0) {
 		*kind = PB_BPF_FUNC_MEM;

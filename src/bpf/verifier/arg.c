@@ -328,8 +328,10 @@ static int check_dynptr(struct env *env, unsigned n, const struct reg *r, unsign
 	unsigned kind = dynptr_kind(arg);
 	struct slot *s;
 
+	/* TO_DYNPTR: a dynptr of another function, which has initialised it */
 	if (r->type == TO_DYNPTR)
-		return 0;
+		return !(arg & PB_BPF_UNINIT) ? 0 :
+		       refuse(env, EINVAL, "Dynptr has to be an uninitialized dynptr\n");
 	s = dynptr_slots(env, r);
 	if (arg & PB_BPF_UNINIT) {
 		if (s && dynptr_bytes(s, false))
@@ -345,6 +347,20 @@ static int check_dynptr(struct env *env, unsigned n, const struct reg *r, unsign
 		return refuse(env, EINVAL, "Expected a dynptr of type %s as arg #%d\n", names[kind],
 			      n);
 	return 0;
+}
+
+int pbv_check_dynptr(struct env *env, unsigned n)
+{
+	const struct reg *r = &cur_regs(env)[n];
+	struct helper_call call = { 0 };
+	int err;
+
+	if (!reg_is(r, TO_STACK) && !reg_is(r, TO_DYNPTR))
+		return refuse(env, EINVAL,
+			      "arg#%d expected pointer to stack or const struct bpf_dynptr\n",
+			      (int)n - 1);
+	err = check_offset(env, n, r, PB_BPF_ARG_PTR_TO_DYNPTR);
+	return err ? err : check_dynptr(env, n, r, PB_BPF_ARG_PTR_TO_DYNPTR, &call);
 }
 
 /* ---- one argument -------------------------------------------------------------------------- */

@@ -62,6 +62,8 @@ static int check_global_arg(struct env *env, unsigned n, uint32_t sub)
 			return refuse(env, EINVAL, "arg#%d expected pointer to ctx, but got %s\n",
 				      (int)n - 1, type_name(r));
 		return pbv_check_unmodified(env, r, n, false);
+	case PB_BPF_FUNC_DYNPTR:
+		return pbv_check_dynptr(env, n);
 	case PB_BPF_FUNC_OTHER:
 		return refuse(env, EINVAL, "Unrecognized arg#%d type\n", (int)n - 1);
 	default:

@@ -35,6 +35,8 @@ int pbv_check_map_helper(struct env *env, const struct pb_bpf_map *map, int32_t 
  * uninitialised stack at a known offset. */
 int pbv_helper_memory(struct env *env, unsigned n, int size, bool write, bool zero_ok,
 		      struct helper_call *call);
+/* Checks that register n points to a dynptr that a function may read and write, but not release. */
+int pbv_check_dynptr(struct env *env, unsigned n);
 /* Returns whether the helper takes a callback. */
 bool pbv_helper_calls_back(int32_t id);
 #endif

@@ -23,6 +23,8 @@ enum pb_bpf_func_arg_kind {
 	PB_BPF_FUNC_CTX,
 	PB_BPF_FUNC_MEM,		/* a pointer to memory, or NULL */
 	PB_BPF_FUNC_MEM_SURE,		/* a pointer to memory, never NULL */
+	PB_BPF_FUNC_DYNPTR,		/* an initialised dynptr, which the function must not
+					 * change or release */
 	PB_BPF_FUNC_OTHER,		/* a type that a global function can't take */
 };
 

@@ -91,6 +91,9 @@ static int give_arguments(struct env *env, uint32_t sub, struct reg *regs)
 			if (r->flags)
 				r->id = ++env->ids;
 			break;
+		case PB_BPF_FUNC_DYNPTR:
+			pbv_reg_make(r, TO_DYNPTR, 0);
+			break;
 		default:
 			pbv_reg_make_scalar(r, !env->capable);
 		}

@@ -211,8 +211,7 @@ static void functions(void **state)
 	unsigned twice = 0, callbacks = 0;
 
 	assert_null(p->why);
-	assert_int_equal(p->nr_funcs, 5);	/* the functions filter, step, visible, twice,
-						 * hidden */
+	assert_int_equal(p->nr_funcs, 5);	/* filter, step, visible, twice, hidden */
 	for (uint32_t i = 0; i < p->nr; i++) {
 		const struct bpf_insn *in = &p->insns[i];
 
@@ -234,11 +233,12 @@ static void functions(void **state)
 				 !strcmp(f->name, "filter") || !strcmp(f->name, "visible"));
 		if (strcmp(f->name, "visible"))
 			continue;
-		assert_int_equal(f->nr_args, 3);
+		assert_int_equal(f->nr_args, 4);
 		assert_int_equal(f->args[0].kind, PB_BPF_FUNC_CTX);
 		assert_int_equal(f->args[1].kind, PB_BPF_FUNC_MEM);
 		assert_int_equal(f->args[1].size, 24);
 		assert_int_equal(f->args[2].kind, PB_BPF_FUNC_SCALAR);
+		assert_int_equal(f->args[3].kind, PB_BPF_FUNC_DYNPTR);
 		assert_false(f->returns_void);
 	}
 	assert_true(p->nr_lines > 5);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <string.h>
 #include "verdict.h"
 
 /* ---- global functions --------------------------------------------------------------------- */
@@ -161,6 +162,37 @@ static void test_key_in_argument(void **state)
 	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
 	funcs[1].args[0].size = 2;
 	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), -EACCES);
+}
+
+/* ---- dynptrs of global functions ------------------------------------------------------------ */
+
+/* A global function gets a dynptr. It may read the dynptr, but must not make another one there. */
+static void test_dynptr_of_caller(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" },
+		{ .insn = 11, .name = "read", .global = true, .nr_args = 1,
+		  .args = { { PB_BPF_FUNC_DYNPTR, 0 } } },
+	};
+	struct bpf_insn p[] = {
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 32), SET(3, 0), MOV(4, 10),
+		BPF_ALU64_IMM(BPF_ADD, 4, -16), CALL(dynptr_from_mem),
+		MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -16), SUB(1), EXIT(),
+		/* read */
+		MOV(3, 1), MOV(1, 10), BPF_ALU64_IMM(BPF_ADD, 1, -8), SET(2, 8), SET(4, 0),
+		SET(5, 0), CALL(dynptr_read), SET(0, 0), EXIT(),
+	};
+	const struct bpf_insn other[] = {
+		MOV(4, 1), BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_VALUE, 1), SET(2, 32), SET(3, 0),
+		BPF_JMP_A(0), CALL(dynptr_from_mem),
+	};
+
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+	p[8] = BPF_ALU64_IMM(BPF_ADD, 1, -24);	/* there is no dynptr */
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), -EINVAL);
+	p[8] = BPF_ALU64_IMM(BPF_ADD, 1, -16);
+	memcpy(&p[11], other, sizeof other);
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), -EINVAL);
 }
 
 /* ---- references --------------------------------------------------------------------------- */
@@ -360,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_packet_as_memory),
 		cmocka_unit_test(test_key_in_record),
 		cmocka_unit_test(test_key_in_argument),
+		cmocka_unit_test(test_dynptr_of_caller),
 		cmocka_unit_test(test_record_of_callback),
 		cmocka_unit_test(test_callers_record),
 		cmocka_unit_test(test_lock_of_callback),

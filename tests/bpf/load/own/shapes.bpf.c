@@ -72,7 +72,7 @@ static __noinline int twice(int x)
 	return x * limit;
 }
 
-__noinline int visible(struct __sk_buff *skb, struct counted *c, int n)
+__noinline int visible(struct __sk_buff *skb, struct counted *c, int n, const struct bpf_dynptr *d)
 {
 	return c ? c->n : twice(n);
 }
@@ -92,10 +92,12 @@ SEC("socket") int filter(struct __sk_buff *skb)
 {
 	long key = 1;
 	struct counted *c = bpf_map_lookup_elem(&counts, &key);
+	struct bpf_dynptr d;
 
+	bpf_dynptr_from_mem(&total, sizeof(total), 0, &d);
 	bpf_loop(10, step, 0, 0);
 	bpf_tail_call(skb, &jumps, 1);
-	return visible(skb, c, separate) + twice(3) + hidden(4);
+	return visible(skb, c, separate, &d) + twice(3) + hidden(4);
 }
 
 /* the compiler drops the parameters that aren't used, but not from the types */
