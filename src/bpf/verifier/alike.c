@@ -17,13 +17,15 @@
 /* ---- ids ------------------------------------------------------------------------------- */
 
 /* Returns whether the ids correspond. Registers with the same id hold the same value. So registers
- * that share an id in the kept state must share an id in the current state. */
+ * that share an id in the kept state must share an id in the current state. Some ids belong to one
+ * value in all states (env->value_ids). A later LD_IMM64 gives the same id in both states, so such
+ * an id corresponds only to itself. */
 static bool same_id(struct env *env, uint32_t old, uint32_t cur)
 {
 	struct ref_pair *p = env->idmap.pair;
 
-	if (!old || !cur)
-		return old == cur;
+	if (old <= env->value_ids_end || cur <= env->value_ids_end)
+		return old == cur;	/* also if an id is 0 */
 	for (uint32_t i = 0; i < env->idmap.nr; i++) {
 		if (p[i].old == old)
 			return p[i].cur == cur;

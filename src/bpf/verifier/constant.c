@@ -51,6 +51,22 @@ static int check_value_offset(struct env *env, const struct pb_bpf_map *m, uint3
 	return 0;
 }
 
+/* Gives the value of map n an id, if it has a spin lock. The id is the same in all loads of the
+ * value. So a lock that was taken through one load can be released through another load. */
+static void number_value(struct env *env, uint32_t n)
+{
+	struct pb_bpf_map *const *maps = env->v->maps;
+	uint32_t first = 0;	/* the map's first place in `maps` */
+
+	if (maps[n]->types.spin_lock_off < 0)
+		return;
+	while (maps[first] != maps[n])
+		first++;
+	if (!env->value_ids[first])
+		env->value_ids_end = env->value_ids[first] = ++env->ids;
+	env->value_ids[n] = env->value_ids[first];
+}
+
 static int check_map_load(struct env *env, uint32_t i)
 {
 	const struct bpf_insn *insn = &env->insns[i];
@@ -67,6 +83,8 @@ static int check_map_load(struct env *env, uint32_t i)
 		err = check_value_offset(env, v->maps[n], (uint32_t)insn[1].imm);
 	if (err)
 		return err;
+	if (of_map_value(insn->src_reg))
+		number_value(env, n);
 	env->aux[i].fact.map = n + 1;
 	env->aux[i].fact.off = of_map_value(insn->src_reg) ? (uint32_t)insn[1].imm : 0;
 	return 0;
@@ -118,7 +136,8 @@ static bool known_opcode(uint8_t code)
 
 int pbv_check_constants(struct env *env)
 {
-	if (describe_inner(env))
+	env->value_ids = pbv_pool_zero(&env->pool, (env->v->nr_maps + 1) * sizeof *env->value_ids);
+	if (!env->value_ids || describe_inner(env))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < env->nr; i++) {
 		const struct bpf_insn *insn = &env->insns[i];
@@ -179,8 +198,7 @@ int pbv_check_ld64(struct env *env, const struct bpf_insn *insn)
 	if (of_map_value(insn->src_reg)) {
 		dst->type = TO_MAP_VALUE;
 		dst->off = (int32_t)fact->off;
-		if (dst->map->types.spin_lock_off >= 0)
-			dst->id = ++env->ids;
+		dst->id = env->value_ids[fact->map - 1];
 	}
 	return 0;
 }

@@ -297,6 +297,10 @@ struct env {
 					 * depends on the operands' values, so a scalar covers only
 					 * an equal scalar */
 	uint32_t ids;			/* the newest id of a register or reference */
+	/* For each of v->maps: if an LD_IMM64 loads the address of the map's only value, and the
+	 * value has a spin lock, the value's id. Otherwise 0. These ids are 1 ... value_ids_end. In
+	 * all states they mean the same values */
+	uint32_t *value_ids, value_ids_end;
 	/* counts of instructions and jumps on all paths. prev_: when the newest state was kept */
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;
 	struct pool pool;

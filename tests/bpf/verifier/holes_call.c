@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * More programs like those of holes.c: their calls are unsafe, and the verifier must refuse them.
- * The programs call global functions, helpers that move the packet, and callbacks. Most programs
- * have a harmless variant.
+ * More programs like those of holes.c: they are unsafe, and the verifier must refuse them. The
+ * programs call global functions, callbacks, and helpers for locks. Most programs have a harmless
+ * variant.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -383,6 +383,46 @@ static void test_recursive_callback(void **state)
 	measure = false;
 }
 
+/* ---- locks -------------------------------------------------------------------------------- */
+
+#define VALUE(d, map)	BPF_LD_IMM64_RAW(d, BPF_PSEUDO_MAP_VALUE, map)
+
+/* The lock is taken through one load of the value's address, and released through another load.
+ * The second load may be of another map. */
+static void test_lock_by_two_loads(void **state)
+{
+	struct bpf_insn p[] = {
+		VALUE(1, 5), CALL(spin_lock), VALUE(1, 6), CALL(spin_unlock), SET(0, 0), EXIT(),
+	};
+
+	assert_int_equal(VERDICT(SCHED_CLS, p), -EACCES);
+	p[3].imm = 5;
+	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
+}
+
+/* One path takes the lock of the map's value. The other path takes the lock of an element that it
+ * has looked up. Both paths release the lock of the map's value. */
+static void test_lock_of_other_value_on_other_path(void **state)
+{
+	struct bpf_insn p[] = {
+		BPF_ST_MEM(BPF_W, 10, -4, 0),
+		BPF_LD_IMM64_RAW(1, BPF_PSEUDO_MAP_FD, 5), MOV(2, 10),
+		BPF_ALU64_IMM(BPF_ADD, 2, -4), CALL(map_lookup_elem),
+		BPF_JMP_IMM(BPF_JNE, 0, 0, 2), SET(0, 0), EXIT(),
+		MOV(7, 0), CALL(get_prandom_u32), VALUE(1, 5),
+		BPF_JMP_IMM(BPF_JNE, 0, 0, 1), BPF_JMP_A(1),
+		MOV(1, 7),
+		CALL(spin_lock), BPF_JMP_A(0), VALUE(1, 5), CALL(spin_unlock),
+		SET(0, 0), EXIT(),
+	};
+
+	flags = BPF_F_TEST_STATE_FREQ;
+	assert_int_equal(VERDICT(SCHED_CLS, p), -EACCES);
+	p[15] = BPF_JMP_A(0);
+	assert_int_equal(VERDICT(SCHED_CLS, p), 0);
+	flags = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +440,8 @@ int main(void)
 		cmocka_unit_test(test_key_after_inner_callback),
 		cmocka_unit_test(test_frames_of_callbacks),
 		cmocka_unit_test(test_recursive_callback),
+		cmocka_unit_test(test_lock_by_two_loads),
+		cmocka_unit_test(test_lock_of_other_value_on_other_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

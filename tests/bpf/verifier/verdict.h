@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Verifies a few instructions, and returns the verdict. The instructions may use five maps. Map 0
+ * Verifies a few instructions, and returns the verdict. The instructions may use seven maps. Map 0
  * is an array of programs. Map 1 is an array of one value of 32 bytes. Map 2 is a ring buffer. Map
- * 3 is an array of constants, and has the size of map 1. Map 4 is an array of maps. If the
- * environment variable LOUD is set, logs are printed.
+ * 3 is an array of constants, and has the size of map 1. Map 4 is an array of maps. Maps 5 and 6
+ * are like map 1, but the value has a lock. If the environment variable LOUD is set, logs are
+ * printed.
  */
 #ifndef PB_TEST_VERDICT_H
 #define PB_TEST_VERDICT_H
@@ -77,7 +78,9 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 					   .attr = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, 4, 0 },
 					   .inner = { BPF_MAP_TYPE_ARRAY, 4, sizeof values, 1, 0 },
 					   .types = { .spin_lock_off = -1, .timer_off = -1 } };
-	struct pb_bpf_map *maps[] = { &progs, &array, &ring, &constants, &outer };
+	static struct pb_bpf_map locked[2];
+	struct pb_bpf_map *maps[] = { &progs, &array, &ring, &constants, &outer, &locked[0],
+				      &locked[1] };
 	struct pb_bpf_text log = { .buf = text, .size = sizeof text };
 	struct pb_bpf_verify v = {
 		.type = pb_bpf_type_of(type), .caps = PB_BPF_CAP_ALL & ~lacking, .gpl = true,
@@ -90,8 +93,11 @@ static inline int verdict(uint32_t type, const struct bpf_insn *insns, size_t nr
 
 	array.types.spin_lock_off = lock_at;
 	array.types.btf_value = lock_at >= 0;
+	locked[0] = array;
+	locked[0].types = (struct pb_bpf_map_types){ .timer_off = -1, .btf_key = 1,
+						     .btf_value = 2 };
+	locked[1] = locked[0];
 	err = pb_bpf_verify(&v);
-
 	if (getenv("LOUD"))
 		fprintf(stderr, "%s\n-> %d\n", text, err);
 	walked = v.stats.walked;
