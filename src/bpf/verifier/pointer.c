@@ -64,6 +64,14 @@ static int refuse_move(struct env *env, const struct bpf_insn *insn, const struc
 	return 0;
 }
 
+/* Called when a pointer may have moved to a lower address. If it is a packet pointer that was found
+ * at or after the packet's end (AT_END, AFTER_END), it may now be before the end. */
+static void forget_end(struct reg *dst)
+{
+	if (reg_is_packet(dst) && dst->range < 0)
+		dst->raw[0] = dst->raw[1] = 0;
+}
+
 /* Called when an unknown number was added to a pointer, or subtracted from it. A packet pointer
  * gets a new id. If forget_range is set, it also loses its `range`. */
 static void new_base(struct env *env, struct reg *dst, bool forget_range)
@@ -87,6 +95,8 @@ static void move_up(struct env *env, struct reg *dst, const struct reg *ptr, con
 
 	if (tnum_is_const(off->var) && off_fits(ptr->off + o->smin)) {
 		dst->off = (int32_t)(ptr->off + o->smin);
+		if (o->smin < 0)
+			forget_end(dst);
 		return;
 	}
 	if (__builtin_add_overflow(p->smin, o->smin, &r.smin) ||
@@ -118,6 +128,8 @@ static int move_down(struct env *env, const struct bpf_insn *insn, struct reg *d
 			      insn->dst_reg);
 	if (tnum_is_const(off->var) && off_fits(ptr->off - o->smin)) {
 		dst->off = (int32_t)(ptr->off - o->smin);
+		if (o->smin > 0)
+			forget_end(dst);
 		return 0;
 	}
 	if (__builtin_sub_overflow(p->smin, o->smax, &r.smin) ||
@@ -134,8 +146,11 @@ static int move_down(struct env *env, const struct bpf_insn *insn, struct reg *d
 	}
 	dst->var = tnum_sub(ptr->var, off->var);
 	dst->wide = r;
-	/* if the subtracted number isn't negative, the pointer keeps its `range` */
+	/* If the subtracted number isn't negative, the pointer keeps a positive `range`: bytes that
+	 * were in the packet, counted from the old base, are in the packet, counted from the new
+	 * base, too. */
 	new_base(env, dst, o->smin < 0);
+	forget_end(dst);
 	return 0;
 }
 

@@ -68,7 +68,8 @@ enum place { PLACE_NONE, PLACE_SAME, PLACE_OF };
 enum dynptr_kind { LOCAL_DYNPTR = 1, RINGBUF_DYNPTR = 2 };
 
 /* Negative values of `range`: an earlier comparison has found the packet pointer at or after the
- * packet's end (AT_END), or after the end (AFTER_END). */
+ * packet's end (AT_END), or after the end (AFTER_END). Since then the pointer hasn't moved to a
+ * lower address. */
 enum { AT_END = -1, AFTER_END = -2 };
 
 struct reg {

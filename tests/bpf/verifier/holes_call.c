@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * More programs like those of holes.c: they are unsafe, and the verifier must refuse them. The
- * programs call global functions, callbacks, and helpers for locks. Most programs have a harmless
- * variant.
+ * programs call global functions, callbacks, and helpers for locks, or they compare pointers to the
+ * packet. Most programs have a harmless variant.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -423,6 +423,38 @@ static void test_lock_of_other_value_on_other_path(void **state)
 	flags = 0;
 }
 
+/* ---- pointers to the packet --------------------------------------------------------------- */
+
+/* The pointer was found after the packet's end. Then it moves, and is compared again. If it moves
+ * to a lower address, it may be before the end. On this path the program writes outside of the
+ * stack. */
+static void test_packet_pointer_moves_back(void **state)
+{
+	static const struct { struct bpf_insn move; int verdict; } moves[] = {
+		{ BPF_ALU64_IMM(BPF_ADD, 4, -64), -EACCES },
+		{ BPF_ALU64_IMM(BPF_SUB, 4, 1), -EACCES },
+		{ BPF_ALU64_REG(BPF_SUB, 4, 7), -EACCES },
+		{ BPF_JMP_A(0), 0 },
+		{ BPF_ALU64_IMM(BPF_ADD, 4, 8), 0 },
+		{ BPF_ALU64_IMM(BPF_SUB, 4, -8), 0 },
+	};
+	struct bpf_insn p[] = {
+		MOV(9, 1), CALL(get_prandom_u32), MOV(7, 0), BPF_ALU64_IMM(BPF_AND, 7, 63),
+		BPF_LDX_MEM(BPF_W, 2, 9, offsetof(struct xdp_md, data)),
+		BPF_LDX_MEM(BPF_W, 3, 9, offsetof(struct xdp_md, data_end)),
+		SET(6, 0), MOV(4, 2), BPF_ALU64_IMM(BPF_ADD, 4, 64),
+		BPF_JMP_REG(BPF_JGT, 4, 3, 1), BPF_JMP_A(3),
+		SET(6, 4096), BPF_JMP_A(0), BPF_JMP_REG(BPF_JGT, 4, 3, 3),
+		MOV(5, 10), BPF_ALU64_REG(BPF_ADD, 5, 6), BPF_ST_MEM(BPF_B, 5, -8, 1),
+		SET(0, 2), EXIT(),
+	};
+
+	for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
+		p[12] = moves[i].move;
+		assert_int_equal(VERDICT(XDP, p), moves[i].verdict);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_recursive_callback),
 		cmocka_unit_test(test_lock_by_two_loads),
 		cmocka_unit_test(test_lock_of_other_value_on_other_path),
+		cmocka_unit_test(test_packet_pointer_moves_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -234,6 +234,22 @@ static void compare_end(struct weave *w, int p, int end)
 	}
 }
 
+/* Compares a pointer into the packet with the packet's end. If the pointer is outside, moves it,
+ * mostly back. If `number` isn't negative, this is a register with a number. */
+static void step_back(struct weave *w, int p, int end, int number)
+{
+	if (chance(w, 50))
+		put(w, BPF_JMP | (chance(w, 50) ? BPF_JLE : BPF_JLT) | BPF_X, p, end, 1, 0);
+	else
+		put(w, BPF_JMP | (chance(w, 50) ? BPF_JGE : BPF_JGT) | BPF_X, end, p, 1, 0);
+	if (number >= 0 && chance(w, 30))
+		put(w, BPF_ALU64 | BPF_SUB | BPF_X, p, number, 0, 0);
+	else if (chance(w, 50))
+		ADD(p, 4 - pick(w, 32));
+	else
+		put(w, BPF_ALU64 | BPF_SUB | BPF_K, p, 0, 0, pick(w, 32) - 4);
+}
+
 /* Calls a helper that moves the beginning or the end of the packet. */
 static void move_packet(struct weave *w)
 {
@@ -293,6 +309,8 @@ static void edge_packet(struct weave *w)
 	ADD(p, known);
 	if (chance(w, 15))
 		put(w, BPF_ALU64 | BPF_ADD | BPF_X, p, weave_number(w), 0, 0);
+	if (chance(w, 15))
+		step_back(w, p, end, variable ? m.r : -1);
 	compare_end(w, p, end);
 	if (chance(w, 10))
 		move_packet(w);
