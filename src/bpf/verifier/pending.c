@@ -37,9 +37,11 @@ struct jump {
 	uint32_t number;	/* count of states that were kept before the jump */
 };
 
-static void free_jump(struct env *env, struct jump *j)
+static void free_jump(struct env *env, struct jump **link)
 {
-	env->jumps = j->next;
+	struct jump *j = *link;
+
+	*link = j->next;
 	env->nr_jumps--;
 	pbv_state_forget(env, &j->from);
 	pbv_pool_put(&env->pool, j, sizeof *j);
@@ -71,7 +73,7 @@ static void give_up(struct state *st)
 void pbv_pending_give_up(struct env *env)
 {
 	while (env->jumps)
-		free_jump(env, env->jumps);
+		free_jump(env, &env->jumps);
 	for (uint32_t i = 0; i < env->nr_pending; i++) {
 		env->pending[i]->awaited = false;
 		give_up(env->pending[i]);
@@ -181,18 +183,31 @@ static int take_over_all(struct env *env, const struct state *top)
 	return err;
 }
 
-/* Called when the needs of `top` and of all newer states are complete. Removes these states from
- * the list of pending states. */
+/* Whether the state's needs are complete only after those of a state older than state `number`. */
+static bool waits_longer(const struct state *st, uint32_t number)
+{
+	return st->number < number || (st->whole && st->until < number);
+}
+
+/*
+ * Called when the needs of `top` are complete, and so are those of all states that wait for `top`
+ * or a newer state. Removes these states from the list of pending states, and frees the jumps to
+ * them. A state that is newer than `top` may still wait for a state that is older than `top`: it
+ * belongs to an asynchronous callback, whose states are no descendants of `top`.
+ */
 static void settle(struct env *env, const struct state *top)
 {
 	uint32_t number = top->number;
 
-	while (env->jumps && env->jumps->number >= number)
-		free_jump(env, env->jumps);
+	for (struct jump **link = &env->jumps; *link && (*link)->number >= number;)
+		if (waits_longer((*link)->to, number))
+			link = &(*link)->next;
+		else
+			free_jump(env, link);
 	for (uint32_t i = 0; i < env->nr_pending;) {
 		struct state *st = env->pending[i];
 
-		if (st->number < number) {
+		if (waits_longer(st, number)) {
 			i++;
 			continue;
 		}
