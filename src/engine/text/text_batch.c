@@ -57,7 +57,9 @@
  * Memory. If memory for all patches of a batch is missing, the batch fails. A detach must not fail
  * for this reason. Its batches only restore text (pb_text_only_restores), so they may be written in
  * pieces. A place that has no room in a piece keeps those flags (PB_HAS_*) that stand for its
- * jumps, so everything that its jumps lead to stays, too.
+ * jumps, so everything that these jumps need stays, too: the slot that a window's jump leads to
+ * (pb_batch_off()), and the second of two shared jumps while the first is there (change_off(),
+ * pb_text_change_returns()). So the rule holds between two pieces as well.
  */
 #include <asm/errno.h>
 #include <sys/mman.h>

@@ -148,6 +148,16 @@ static bool next_is_on(struct pb_module *m, uint32_t window)
 	       !(m->exits[window].flags & PB_EXIT_FL_REFUSED);
 }
 
+/* Whether the window has the second of two shared jumps, and the first, of another window, stays in
+ * the text. */
+static bool first_stays(const struct pb_module *m, uint32_t window)
+{
+	const struct pb_exit_window *w = pb_analysis_windows(m->analysis) + window;
+	const struct pb_exit_window *first = pb_window_shared_first(m->analysis, w);
+
+	return first && pb_exit_of(m, first)->flags & PB_HAS_WINDOW;
+}
+
 static void change(struct pb_module *m, uint32_t window, bool on)
 {
 	struct pb_place p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + window);
@@ -168,6 +178,8 @@ static void change(struct pb_module *m, uint32_t window, bool on)
 	e->flags = (e->flags & ~(PB_HAS_WINDOW | PB_HAS_SLOT)) | has;
 }
 
+/* The first of two shared jumps has the lower address, so its window comes first. If its jump can't
+ * be taken out now, because memory is short, the second jump stays, too. */
 void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep)
 {
 	const struct pb_exit_window *w = pb_analysis_windows(m->analysis);
@@ -179,7 +191,8 @@ void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bo
 			       !(e->flags & (PB_HAS_WINDOW | PB_HAS_SLOT));
 
 		e->flags &= ~PB_EXIT_FL_WANTED;
-		if (!settled && w[*from].how != PB_EXIT_ENTRY && !(e->flags & PB_EXIT_FL_REFUSED))
+		if (!settled && w[*from].how != PB_EXIT_ENTRY && !(e->flags & PB_EXIT_FL_REFUSED) &&
+		    (on || !first_stays(m, *from)))
 			change(m, *from, on);
 	}
 }
