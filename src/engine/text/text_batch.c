@@ -141,7 +141,9 @@ static bool grow(struct part *part)
 	}
 	if (old.max) {
 		give_memory(part, (uint64_t)old.p, old.max);
-		batch_error = (int)p;
+		/* also for EAGAIN, which means that the process locks its memory (MCL_FUTURE), and
+		 * may lock no more */
+		batch_error = -ENOMEM;
 	} else {
 		give_memory(part, (uint64_t)spare[part - batch], SPARE);
 	}
