@@ -51,6 +51,8 @@ struct borrow {
 	const struct attach_libc *l;
 	unsigned attempt;
 	bool last_resort;	/* a thread of the rank IDLE_IN_LOADER may be borrowed, too */
+	bool forbidden;		/* in this attempt, the kernel forbade tracing the thread, but the
+				 * thread has no tracer */
 	struct attach_unwind *unwind;	/* or NULL */
 	uint64_t files;			/* attach_subject.files, as `unwind` knows them */
 };
@@ -334,18 +336,35 @@ int attach_borrow_undo(struct attach_remote *t)
 	return attach_remote_release(t, STOP_NS);
 }
 
-/* Stops the thread and looks at it again. Returns 0 if the thread can be borrowed. It then stays
- * stopped, and its state is saved. -EAGAIN: the thread has ended, or isn't fit and has been
- * released. Other errors are those of attach_remote_stop() and attach_borrow_undo(). */
-static int try_thread(const struct borrow *b, const struct place *p, struct attach_remote *t,
-		      struct attach_state *state, uint64_t *stopped_ns)
+/* Stops the thread if it has no tracer. If the helper of an agent has come first, the kernel
+ * forbids it (EPERM). The helper may be gone before the thread's tracer is looked at. */
+static int stop_thread(struct borrow *b, const struct place *p, struct attach_remote *t,
+		       uint64_t *stopped_ns)
 {
-	int err;
+	int err = attach_fit_thread(b->s, p->tid);
 
+	if (err)
+		return err;
 	*stopped_ns = pb_now_ns();
 	err = attach_remote_stop(t, b->s->pid, p->tid, *stopped_ns + STOP_NS);
+	if (err == -EPERM) {
+		err = attach_fit_thread(b->s, p->tid);
+		b->forbidden = !err;
+	}
+	return err == -ESRCH || b->forbidden ? -EAGAIN : err;
+}
+
+/* Stops the thread and looks at it again. Returns 0 if the thread can be borrowed. It then stays
+ * stopped, and its state is saved. -EAGAIN: the thread has ended, or isn't fit and has been
+ * released, or it couldn't be traced, perhaps because of an agent's helper. Other errors are those
+ * of attach_fit_thread(), attach_remote_stop() and attach_borrow_undo(). */
+static int try_thread(struct borrow *b, const struct place *p, struct attach_remote *t,
+		      struct attach_state *state, uint64_t *stopped_ns)
+{
+	int err = stop_thread(b, p, t, stopped_ns);
+
 	if (err)
-		return err == -ESRCH ? -EAGAIN : err;
+		return err;
 	if (!attach_remote_save(t, state) && is_fit(b, p, t, &state->regs)) {
 		/* the call that the thread makes again if the injector is killed (way_back.c) */
 		state->regs.orig_rax = (uint64_t)restarted_number(b, (long)state->regs.orig_rax,
@@ -356,16 +375,17 @@ static int try_thread(const struct borrow *b, const struct place *p, struct atta
 	return err ? err : -EAGAIN;
 }
 
-static int explain(const struct borrow *b, int err, const struct place *p)
+/* Writes the user's line, unless attach_fit_thread() has written it. */
+static int explain(const struct borrow *b, int err)
 {
 	struct attach_subject *s = b->s;
 
+	if (err == -EBUSY || (err == -EAGAIN && s->by_helper))
+		return err;
 	if (err == -ESRCH)
 		return attach_say_gone(s);
-	if (err == -EPERM && !attach_fit_thread(s, p->tid))
+	if (err == -EAGAIN && b->forbidden)
 		return attach_say(s, EPERM, "can't be traced: the kernel forbids it; try as root");
-	if (err == -EPERM)
-		return err;
 	if (err == -ETIMEDOUT)
 		return attach_say(s, ETIMEDOUT, "can't be stopped, perhaps because it waits for a "
 				  "disk or is frozen; try again");
@@ -411,14 +431,11 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 		/* A thread that seems to wait in the loader is borrowed only as the last resort.
 		 * Perhaps it only seems so, because old words of earlier calls are on its stack. */
 		b.last_resort = now - begin >= TRY_NS / 2 && b.attempt >= TRIES / 2;
+		b.forbidden = s->by_helper = false;
 		err = choose(&b, &p);
 		*stopped_ns = pb_now_ns();
 		if (!err)
 			err = p.rank == UNFIT || (waits(&p) && !lasts(&b, &p)) ? -EAGAIN : 0;
-		if (!err && (err = attach_fit_thread(s, p.tid))) {
-			attach_unwind_end(b.unwind);
-			return err;
-		}
 		if (!err) {
 			prepare_unwind(&b, p.rank);
 			err = try_thread(&b, &p, t, state, stopped_ns);
@@ -434,5 +451,5 @@ int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct 
 		pause_of(&b, p.rank);
 	}
 	attach_unwind_end(b.unwind);
-	return err ? explain(&b, err, &p) : 0;
+	return err ? explain(&b, err) : 0;
 }

@@ -44,10 +44,11 @@ static int check_tracer(struct attach_subject *s, pid_t tracer)
 {
 	struct attach_subject other;
 
+	s->by_helper = tracer && record_proc_is_helper(tracer);
+	if (s->by_helper)
+		return attach_say(s, EAGAIN, "is stopped by Patchbay for a moment; attach again");
 	if (!tracer || has_ended(tracer))
 		return 0;
-	if (record_proc_is_helper(tracer))
-		return attach_say(s, EAGAIN, "is stopped by Patchbay for a moment; attach again");
 	attach_subject_init(&other, tracer, NULL, 0);
 	return attach_say(s, EBUSY, "is already traced by %s (%d); detach or end that tracer first",
 			  other.name[0] ? other.name : "a process", (int)tracer);
@@ -57,6 +58,7 @@ int attach_fit_thread(struct attach_subject *s, pid_t tid)
 {
 	char name[64], status[RECORD_STATUS_MAX];
 
+	s->by_helper = false;
 	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
 	if (attach_proc_read(s, name, status, sizeof(status)) <= 0)
 		return 0;	/* the thread has ended, but not the process */

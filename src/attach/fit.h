@@ -10,6 +10,7 @@ int attach_fit(struct attach_subject *s);
 /* Checks that the agent will be able to stop the process's threads. (The agent of a forked child
  * that only has to leave stops none.) */
 int attach_fit_rights(struct attach_subject *s);
-/* Checks that this thread has no tracer. (Each thread of a process may have its own.) */
+/* Checks that this thread has no tracer. (Each thread of a process may have its own.) -EAGAIN: the
+ * tracer is the helper of an agent, and s->by_helper is set. */
 int attach_fit_thread(struct attach_subject *s, pid_t tid);
 #endif

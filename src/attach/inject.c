@@ -564,14 +564,15 @@ static int inject_once(const struct pb_inject *in, struct pb_injected *out, bool
 	if (ret && attach_image_goes(&j.s, j.died ? DEATH_NS : EXEC_NS))
 		ret = attach_say_gone(&j.s);
 	out->called = j.called;
-	*again = j.again;
+	*again = ret == -EAGAIN && (j.again || j.s.by_helper);
 	attach_libc_free(&j.l);
 	attach_subject_free(&j.s);
 	return ret;
 }
 
 /* While the agent is leaving a former recording, it can't stop the threads of the process if one of
- * them is traced. So the new thread doesn't wait for it, and the injection is repeated. */
+ * them is traced. So the new thread doesn't wait for it, and the injection is repeated. It is also
+ * repeated if the agent's helper traced a thread that was to be traced. */
 int pb_inject(const struct pb_inject *in, struct pb_injected *out, char *err, size_t size)
 {
 	uint64_t begin = pb_now_ns(), slice = attach_slice_shorten(), pause = PAUSE_NS;

@@ -38,6 +38,8 @@ struct attach_subject {
 	struct record_map *maps;	/* sorted by address */
 	size_t nr_maps;
 	uint64_t files;			/* a hash of the mappings of files */
+	bool by_helper;			/* the helper of an agent traces the thread that was looked
+					 * at last. It stops the threads for a moment */
 	char *err;			/* the user's line */
 	size_t err_size;
 };

@@ -9,6 +9,7 @@
  *	strict	it runs in seccomp's strict mode
  *	alone	it can't create threads, unless it runs as root
  *	hidden	it isn't dumpable
+ *	two	it has a second thread, which waits
  *	mixed	its saved user ID differs from the others, and it has no capabilities (it must be
  *		started as root)
  *	in_wait	it answers in a signal handler that interrupted sigsuspend()
@@ -21,6 +22,7 @@
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -150,12 +152,28 @@ static int answer_in_malloc(void)
 	}
 }
 
+static void *wait_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static int answer_beside_thread(void)
+{
+	pthread_t t;
+
+	return pthread_create(&t, NULL, wait_for_ever, NULL) || answer();
+}
+
 static int answer_as(const char *kind)
 {
 	if (!strcmp(kind, "in_wait"))
 		return answer_in_wait();
 	if (!strcmp(kind, "in_restarted"))
 		return answer_in_restarted();
+	if (!strcmp(kind, "two"))
+		return answer_beside_thread();
 	if (!strcmp(kind, "old_frame"))
 		return answer_with_old_frame();
 	return !strcmp(kind, "in_malloc") ? answer_in_malloc() : answer();
