@@ -51,7 +51,8 @@ struct injection {
 	struct attach_subject s;
 	bool leave, called;
 	bool died;			/* the new thread has died */
-	bool again;			/* the agent is still leaving the process */
+	bool again;			/* a former agent is still leaving the process, or the agent
+					 * of another injector isn't connected yet */
 	struct attach_libc l;
 	struct attach_remote borrowed, thread;
 	struct attach_state state;	/* of the borrowed thread */
@@ -399,6 +400,9 @@ static int say_refused(struct injection *j, int err)
 		j->again = true;
 		return attach_say(&j->s, EAGAIN, "still has the agent of an earlier recording, "
 				  "which is detaching; attach again");
+	case -ENOTRECOVERABLE:
+		return attach_say(&j->s, ENOTRECOVERABLE, "was not left completely by the agent of "
+				  "an earlier recording, so it can't be attached to; restart it");
 	case -EALREADY:
 		return attach_say(&j->s, EBUSY, "was started by `patchbay record', so it can't be "
 				  "attached to; start it without Patchbay");

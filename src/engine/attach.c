@@ -172,34 +172,42 @@ static bool is_inherited(void)
 	return process != (uint32_t)pb_sys(SYS_getpid);
 }
 
-/* Whether the agent is leaving, or will leave as soon as its thread gets a processor, because its
- * recorder is gone. pb_detach() sets pb_detached, and then stops the threads. It unmaps the ring
+/* Whether the agent is recording. It isn't if it is leaving, or will leave as soon as its thread
+ * gets a processor, because its recorder is gone. If the thread isn't connected yet, its recorder
+ * may be gone, too. pb_detach() sets pb_detached, and then stops the threads. It unmaps the ring
  * only after a stop that found no thread in the agent's code. So if pb_detached isn't set, the ring
  * is there until this function returns. */
-static bool is_leaving(void)
+static bool is_recording(void)
 {
 	const struct pb_ring *ring;
 
-	if (__atomic_load_n(&pb_detached, __ATOMIC_ACQUIRE))
-		return true;
-	if (!__atomic_load_n(&connected, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&pb_detached, __ATOMIC_ACQUIRE) ||
+	    !__atomic_load_n(&connected, __ATOMIC_ACQUIRE))
 		return false;
 	ring = pb_ring_map.ring;
-	return __atomic_load_n(&ring->owner, __ATOMIC_RELAXED) & PB_OWNER_DIED ||
-	       __atomic_load_n(&ring->closing, __ATOMIC_RELAXED);
+	return !(__atomic_load_n(&ring->owner, __ATOMIC_RELAXED) & PB_OWNER_DIED) &&
+	       !__atomic_load_n(&ring->closing, __ATOMIC_RELAXED);
+}
+
+static bool has_left(void)
+{
+	return __atomic_load_n(&left, __ATOMIC_ACQUIRE);
 }
 
 /* If the agent is leaving a former recording, for example because the recorder was killed, waits
  * until it has left. Returns 0 when it has left. -EBUSY: it isn't leaving, but recording. -EAGAIN:
- * it takes too long. */
+ * it takes too long. -ENOTRECOVERABLE: its thread has ended, but text or threads still need the
+ * agent. */
 static int wait_for_leave(void)
 {
 	const struct { long sec, nsec; } nap = { 0, NAP_NS };
 	uint64_t end = pb_now_ns() + LEAVE_NS;
 
-	while (!__atomic_load_n(&left, __ATOMIC_ACQUIRE)) {
-		if (!is_leaving())
+	while (!has_left()) {
+		if (is_recording())
 			return -EBUSY;
+		if (thread && is_gone(thread) && !has_left())
+			return -ENOTRECOVERABLE;
 		if (pb_now_ns() > end)
 			return -EAGAIN;
 		pb_sys(SYS_nanosleep, &nap, NULL);

@@ -12,9 +12,10 @@ bool pb_attach_claim(void);
 /* To attach, the injector (src/attach) makes the process call this function. session: path of the
  * recorder's socket. agent: path of the agent's file, for LD_PRELOAD at an exec. protocol:
  * PB_PROTOCOL of the recorder. Starts the agent's thread, and doesn't wait for it. Returns 0 or
- * -errno. -EPROTO: the agent is another version. -EBUSY: it traces already, or threads may still be
- * in its code after a detach. -EALREADY: it was preloaded. Other errors: no thread could be made,
- * or there was no memory.
+ * -errno. -EPROTO: the agent is another version. -EBUSY: it traces already. -EAGAIN: it hasn't left
+ * a former recording yet, or isn't connected to its recorder yet. -ENOTRECOVERABLE: it couldn't
+ * leave a former recording. -EALREADY: it was preloaded. Other errors: no thread could be made, or
+ * there was no memory.
  *
  * The function also stores its result in *answer. Then it waits until the injector stores another
  * value there. If the injector was killed, the wait ends after some seconds. Context: a thread that

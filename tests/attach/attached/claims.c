@@ -3,7 +3,8 @@
  * Several threads call the agent's function patchbay_attach() at the same time, like several
  * injectors. This program plays the recorder, too. It answers nothing, so an agent that is attached
  * waits. In each round, at most one of the threads may attach. Then the connection is closed, which
- * ends the attach.
+ * ends the attach. Once, all threads call the function again before the connection is closed: then
+ * they must not hear that the agent is recording, because its recorder may be gone.
  *
  *   claims AGENT ROUNDS SOCKET
  */
@@ -44,11 +45,13 @@ static void close_connections(int listener, int nr)
 	usleep(3000);	/* so that the agent's thread has probably ended */
 }
 
-/* Lets all threads call the function. Returns how many of them have attached. */
-static int one_round(int listener)
+/* Lets all threads call the function. Returns how many of them have attached. *again: how many of
+ * them have got -EAGAIN. */
+static int call_all(int *again)
 {
 	int attached = 0;
 
+	*again = 0;
 	for (int i = 0; i < THREADS; i++)
 		answers[i] = PB_ANSWER_NONE;
 	pthread_barrier_wait(&begin);
@@ -60,7 +63,19 @@ static int one_round(int listener)
 			exit(1);
 		}
 		attached += !answers[i];
+		*again += answers[i] == -EAGAIN;
 		answers[i] = PB_ANSWER_SEEN;
+	}
+	return attached;
+}
+
+static int one_round(int listener, int twice)
+{
+	int again, attached = call_all(&again);
+
+	if (attached && twice && (call_all(&again) || !again)) {
+		puts("no thread was to try again");
+		exit(1);
 	}
 	close_connections(listener, attached);
 	return attached;
@@ -88,7 +103,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&t, NULL, caller, (void *)&answers[i]);
 	for (int n = 0; n < rounds; n++) {
-		int now = one_round(listener);
+		int now = one_round(listener, !n);
 
 		if (now > 1) {
 			printf("%d threads attached in round %d\n", now, n);
