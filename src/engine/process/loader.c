@@ -149,13 +149,18 @@ static bool has_libc_functions(const struct pb_module *m)
 	return m->libc || pb_function_named(m, "__pthread_register_cancel");
 }
 
+/* Each function is replaced whether or not the others can be. The masks are known only if all
+ * functions that may change them are replaced. */
 void pb_hook_module(struct pb_module *m)
 {
+	bool prctl;
+
 	check_syscalls(m);
 	pb_cyg_hook(m);
 	if (!has_libc_functions(m))
 		return;
-	if (pb_sigaction_hook(m) && pb_prctl_hook(m) && pb_sigmask_hook(m))
+	prctl = pb_prctl_hook(m);
+	if (pb_sigaction_hook(m) && prctl && pb_sigmask_hook(m))
 		pb_sigaction_masks_known();
 	pb_exec_hook(m);
 	pb_creds_hook(m);

@@ -84,5 +84,5 @@ static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, 
 
 bool pb_prctl_hook(struct pb_module *m)
 {
-	return pb_replace(m, "prctl", our_prctl, &original_prctl);
+	return !original_prctl && pb_replace(m, "prctl", our_prctl, &original_prctl);
 }

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include "engine/text/text.h"
 
-/* Replaces prctl in the open batch. False: m has no prctl, or it can't be replaced. Context: start,
- * the loader's hook. */
+/* Replaces prctl in the open batch. False: m has no prctl, or it can't be replaced, or the prctl of
+ * another module is replaced. Context: start, the loader's hook. */
 bool pb_prctl_hook(struct pb_module *m);
 /* Called when the program is about to call prctl. Context: the program's thread. */
 void pb_prctl_begins(int op, unsigned long a, unsigned long b);

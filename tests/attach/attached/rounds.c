@@ -28,6 +28,7 @@
  *   load NAME   the program loads this library
  *   files N     the program may have N open files, no more
  *   filter 0    a seccomp filter for all threads kills the program if it opens a file
+ *   tsc 0       the main thread and its later threads can't read the clock; the answer has errno
  *   mdwe 0      no memory of the program becomes executable any more; the answer has errno
  *   exit N      the program exits with status N
  */
@@ -262,6 +263,8 @@ static long change(const char *word, long n, const char *name)
 		return chroot(name) || chdir("/") ? errno : 0;
 	else if (!strcmp(word, "user"))
 		return setresuid((uid_t)n, (uid_t)n, (uid_t)n) ? errno : 0;
+	else if (!strcmp(word, "tsc"))
+		return prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) ? errno : 0;
 	else if (!strcmp(word, "mdwe"))
 		return forbid_code();
 	else if (!strcmp(word, "load"))
