@@ -46,13 +46,10 @@
 					 * while the injector traces it */
 
 static PB_LASTING bool claimed;
-static PB_LASTING uint32_t process;	/* PID of the process in which the agent's thread runs */
 static PB_LASTING uint32_t thread;	/* TID of the agent's thread; 0: it couldn't be made */
 static uint32_t creator;	/* TID of the thread that called patchbay_attach() */
 static PB_LASTING bool left;		/* the agent's thread has detached, or tracing couldn't be
 					 * started; no thread is in the agent's code */
-static PB_LASTING uint32_t changing;	/* the process in which a thread is in claim(), begin() or
-					 * patchbay_leave() */
 static bool connected;			/* the agent's thread has got the ring from its recorder.
 					 * From now on, only pb_detach() unmaps the ring */
 static struct pb_start start = { .live = true };
@@ -60,10 +57,32 @@ static int handed = -1;			/* a descriptor of the socket's file; -1: the socket h
 					 * path that the agent can open */
 static uint64_t own_tp;			/* the thread pointer of the agent's thread */
 
+/* Notes that hold only in the process that has made them. A forked child may have its parent's PID,
+ * in another PID namespace. So this memory is wiped in a forked child. */
+struct here {
+	uint32_t process;	/* PID of the process in which the agent's thread runs; 0: none was
+				 * noted in this process */
+	uint32_t changing;	/* PID of this process if a thread is in claim(), begin() or
+				 * patchbay_leave() */
+};
+
+static struct here *here(void)
+{
+	return pb_renew_spared();
+}
+
+static void note_process(void)
+{
+	if (here())
+		here()->process = (uint32_t)pb_sys(SYS_getpid);
+}
+
 bool pb_attach_claim(void)
 {
-	process = process ? process : (uint32_t)pb_sys(SYS_getpid);
-	return !__atomic_exchange_n(&claimed, true, __ATOMIC_ACQUIRE);
+	if (__atomic_exchange_n(&claimed, true, __ATOMIC_ACQUIRE))
+		return false;
+	note_process();
+	return true;
 }
 
 /* The kernel puts the program's file name, to which AT_EXECFN points, just below the upper end of
@@ -169,7 +188,7 @@ static int attached_thread(void *arg)
  * have the agent's thread, but has everything that this thread has changed. */
 static bool is_inherited(void)
 {
-	return process != (uint32_t)pb_sys(SYS_getpid);
+	return here()->process != (uint32_t)pb_sys(SYS_getpid);
 }
 
 /* Whether the agent is recording. It isn't if it is leaving, or will leave as soon as its thread
@@ -215,19 +234,27 @@ static int wait_for_leave(void)
 	return thread && !wait_for_end(thread, END_NS) ? -EAGAIN : 0;
 }
 
-/* Two injectors may call the agent's functions at the same time, each in a thread of its own. In a
- * child that was forked meanwhile, `changing` has the number of another process, and doesn't
- * count. */
-static bool begin_change(void)
+/* Two injectors may call the agent's functions at the same time, each in a thread of its own.
+ * Returns 0, -EBUSY or -ENOMEM. */
+static int begin_change(void)
 {
 	uint32_t pid = (uint32_t)pb_sys(SYS_getpid);
 
-	return __atomic_exchange_n(&changing, pid, __ATOMIC_ACQ_REL) != pid;
+	if (!here())
+		return -ENOMEM;
+	return __atomic_exchange_n(&here()->changing, pid, __ATOMIC_ACQ_REL) == pid ? -EBUSY : 0;
 }
 
 static void end_change(void)
 {
-	__atomic_store_n(&changing, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&here()->changing, 0, __ATOMIC_RELEASE);
+}
+
+/* Leaves the recording of the process that has forked this one. Nothing is to be done if that
+ * process's agent hadn't got as far as to connect. */
+static bool leave_inherited(void)
+{
+	return !pb_text_lock_word || pb_detach_inherited();
 }
 
 /* Returns 0 if the agent may start: for the first time, or again after a detach, or again after
@@ -245,7 +272,7 @@ static int claim(void)
 	if (!pb_renew_possible())
 		return -EALREADY;
 	if (is_inherited())
-		err = pb_detach_inherited() ? 0 : -EBUSY;
+		err = leave_inherited() ? 0 : -ENOTRECOVERABLE;
 	else
 		err = wait_for_leave();
 	if (err)
@@ -283,7 +310,7 @@ static int begin(const char *session, const char *agent)
 	handed = handed_descriptor(session);
 	creator = self.tid;
 	tid = pb_aside_stay(attached_thread, NULL, handed);
-	process = pb_process->pid;
+	note_process();
 	if (!pb_sys_failed(tid))
 		thread = (uint32_t)tid;
 	return pb_sys_failed(tid) ? (int)tid : 0;
@@ -320,15 +347,15 @@ static int give_answer(int result, int *answer)
 
 static int attach(const char *session, const char *agent)
 {
-	int err;
+	int err = begin_change();
 
-	if (!begin_change())
-		return -EBUSY;
+	if (err)
+		return err;
 	err = claim();
 	if (!err) {
 		err = begin(session, agent);
 		if (err) {
-			process = (uint32_t)pb_sys(SYS_getpid);
+			note_process();
 			thread = 0;
 			left = true;
 		}
@@ -346,12 +373,10 @@ int patchbay_attach(const char *session, const char *agent, uint32_t protocol, i
 __attribute__((visibility("default")))
 int patchbay_leave(const char *session, const char *agent, uint32_t protocol, int *answer)
 {
-	int err = 0;
+	int err = protocol == PB_PROTOCOL ? begin_change() : -EPROTO;
 
-	if (protocol != PB_PROTOCOL)
-		return give_answer(-EPROTO, answer);
-	if (!begin_change())
-		return give_answer(-EBUSY, answer);
+	if (err)
+		return give_answer(err, answer);
 	if (is_inherited() && pb_ring_map.ring && !pb_detach_inherited())
 		err = -EBUSY;
 	end_change();

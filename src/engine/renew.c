@@ -31,6 +31,7 @@ extern uint8_t __start_pb_lasting[] __attribute__((visibility("hidden")));
 extern uint8_t __stop_pb_lasting[] __attribute__((visibility("hidden")));
 
 static PB_LASTING uint8_t *initial;	/* the initial values of .data */
+static PB_LASTING void *spared;		/* the page of pb_renew_spared(), or NULL */
 
 PB_LASTING uint32_t pb_renewals;
 
@@ -72,6 +73,25 @@ bool pb_renew_possible(void)
 	return initial;
 }
 
+/* If two threads map the page at the same time, one of them unmaps its page again. */
+void *pb_renew_spared(void)
+{
+	void *page = __atomic_load_n(&spared, __ATOMIC_ACQUIRE);
+	long p;
+
+	if (page)
+		return page;
+	p = pb_pages_map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pb_sys_failed(p))
+		return NULL;
+	pb_sys(SYS_madvise, p, PAGE, MADV_WIPEONFORK);
+	if (__atomic_compare_exchange_n(&spared, &page, (void *)p, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return (void *)p;
+	pb_pages_unmap((uint64_t)p, PAGE);
+	return page;
+}
+
 static void unmap_all(void)
 {
 	uint64_t at, size;
@@ -79,7 +99,7 @@ static void unmap_all(void)
 	pb_text_withdraw();
 	for (uint32_t i = 0; pb_pages_get(i, &at, &size); i++)
 		if (size && at != (uint64_t)__ehdr_start && at != (uint64_t)initial &&
-		    at != (uint64_t)pb_process)
+		    at != (uint64_t)spared && at != (uint64_t)pb_process)
 			pb_sys(SYS_munmap, at, size);
 }
 
@@ -107,4 +127,5 @@ void pb_renew(void)
 	memcpy(after, from + (after - s.data), (size_t)(s.bss - after));
 	zero(s.bss, s.end);
 	pb_pages_add((uint64_t)initial, size);
+	pb_pages_add((uint64_t)spared, PAGE);
 }

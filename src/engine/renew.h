@@ -16,6 +16,9 @@ int pb_renew_keep(void);
 /* Whether there is such a copy. */
 bool pb_renew_possible(void);
 void pb_renew(void);
+/* Returns a page that pb_renew() leaves as it is, and that is wiped in a forked child. NULL: the
+ * page can't be mapped. Context: any thread. */
+void *pb_renew_spared(void);
 /* How often pb_renew() was called. */
 extern uint32_t pb_renewals;
 #endif

@@ -90,7 +90,10 @@ class Program:
     def twin(self, how=0):
         """Makes the program fork, and returns the child. The child makes rounds when the program
         gets the command `order`."""
-        return Twin(self, int(self.ask("twin %d" % how).split()[1]))
+        pid = int(self.ask("twin %d" % how).split()[1])
+        if pid < 0:
+            raise Skip("the process can't make this child")
+        return Twin(self, pid)
 
     def maps(self):
         with open("/proc/%d/maps" % self.pid) as f:

@@ -16,7 +16,8 @@
  *   forkexec N  fork, and then execution of this program, which makes N rounds
  *   hold N      a new process makes N rounds, and ends when the program closes a pipe
  *   twin HOW    a new process, the twin, waits for orders. HOW: 0: it is made by fork, 1: by a
- *               direct system call
+ *               direct system call, 2: by fork, and it has the same PID in another PID namespace,
+ *               and its own /proc; the answer is -1 if that isn't possible
  *   order N     the twin makes N rounds. 0: it ends
  *   spin        a new thread makes rounds without a pause
  *   turn        waits until that thread has begun a round and ended it
@@ -38,12 +39,14 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -194,9 +197,55 @@ static void obey_orders(void)
 	_exit(0);
 }
 
+/* The first process of a PID namespace. Sets the PID before the one that the next process gets. It
+ * ends with its parent. */
+static void first_process(pid_t next, int ready)
+{
+	FILE *f = fopen("/proc/sys/kernel/ns_last_pid", "w");
+	int set = f && fprintf(f, "%d", next - 1) > 0 && !fclose(f);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(ready, set ? "y" : "n", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static int is_ready(int ready)
+{
+	char c;
+
+	return read(ready, &c, 1) == 1 && c == 'y';
+}
+
+/* Makes a process that has this process's PID, in another PID namespace. Returns -1 if that isn't
+ * possible. */
+static pid_t same_pid(void)
+{
+	pid_t own = getpid(), pid;
+	int ready[2], bad;
+
+	if (pipe(ready) || unshare(CLONE_NEWPID))
+		return -1;
+	pid = fork();
+	if (!pid)
+		first_process(own, ready[1]);
+	if (pid < 0 || !is_ready(ready[0]))
+		return -1;
+	pid = fork();
+	if (pid)
+		return pid > 0 && is_ready(ready[0]) ? pid : -1;
+	bad = getpid() != own || unshare(CLONE_NEWNS) ||
+	      mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	      mount("proc", "/proc", "proc", 0, NULL);
+	if (write(ready[1], bad ? "n" : "y", 1) != 1 || bad)
+		_exit(1);
+	return 0;
+}
+
 static pid_t make_twin(long how)
 {
-	pid_t pid = how ? raw_fork() : fork();
+	pid_t pid = how == 2 ? same_pid() : how ? raw_fork() : fork();
 
 	if (!pid) {
 		close(orders[1]);
