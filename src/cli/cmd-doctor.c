@@ -258,20 +258,6 @@ static void check_perf(void)
 	}
 }
 
-static void check_fuse(void)
-{
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-
-	if (fd >= 0)
-		close(fd);
-	if (fd >= 0)
-		say(OK, "FUSE", "/dev/fuse can be opened");
-	else
-		say(NOTE, "FUSE",
-		    "/dev/fuse: %s; the control tree can't be mounted, patchbay control "
-		    "works without it", strerror(errno));
-}
-
 /* Looks at the directory that XDG_CACHE_HOME or HOME selects for the cache (module/cache.c). */
 static void check_cache(void)
 {
@@ -372,7 +358,6 @@ static int doctor_run(int argc, char **argv)
 	check_seccomp();
 	check_tsc();
 	check_perf();
-	check_fuse();
 	check_cache();
 	check_preload();
 	printf("\n%s\n", bad ? "Recording will not work here: see what is BAD." :
