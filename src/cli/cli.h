@@ -33,7 +33,7 @@ int pb_error(const char *command, const char *fmt, ...) __attribute__((format(pr
 
 /* True if replay knows the trace option, for example "funcgraph-tail" or "nofuncgraph-tail". */
 bool pb_replay_option(const char *name);
-/* Returns the name of dump's i-th format; NULL after the last. */
+/* Returns the name of dump's i-th format that is documented; NULL after the last. */
 const char *pb_dump_format(size_t i);
 
 /* The table of subcommands, ended by NULL. main() sets it first of all. */

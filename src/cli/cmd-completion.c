@@ -30,21 +30,26 @@ static const char bash_script[] =
 	"# bash completion for patchbay, made by `patchbay completion bash'\n"
 	"_patchbay()\n"
 	"{\n"
-	"	local cur prefix line before after at\n"
-	"	# COMP_WORDS is split at = and :, so the words come from the line\n"
-	"	read -ra before <<<\"${COMP_LINE:0:COMP_POINT}\"\n"
-	"	read -ra after <<<\"${COMP_LINE:COMP_POINT}\"\n"
-	"	[[ ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]] && before+=('')\n"
+	"	local cur prefix line word before after at found\n"
+	"	# COMP_WORDS is split at = and :, so the words come from the line. Without -r,\n"
+	"	# `read' takes a blank after a backslash as a part of the word\n"
+	"	read -a before <<<\"${COMP_LINE:0:COMP_POINT}\"\n"
+	"	read -a after <<<\"${COMP_LINE:COMP_POINT}\"\n"
+	"	line=${COMP_LINE:0:COMP_POINT}\n"
+	"	[[ $line == *[[:space:]] && $line != *'\\ ' ]] && before+=('')\n"
 	"	at=$((${#before[@]} - 1))\n"
 	"	cur=${before[at]}\n"
-	"	prefix=${cur%\"${COMP_WORDS[COMP_CWORD]}\"}\n"
-	"	[[ ${COMP_WORDS[COMP_CWORD]} == = ]] && prefix=$cur\n"
+	"	word=${COMP_WORDS[COMP_CWORD]//\\\\/}\n"
+	"	prefix=${cur%\"$word\"}\n"
+	"	[[ $word == = ]] && prefix=$cur\n"
 	"	COMPREPLY=()\n"
 	"	while IFS= read -r line; do\n"
 	"		case $line in\n"
 	"		:files) compopt -o filenames\n"
-	"			COMPREPLY+=($(compgen -f -- \"${cur#-*=}\")) ;;\n"
-	"		:commands) COMPREPLY+=($(compgen -c -- \"$cur\")) ;;\n"
+	"			mapfile -t found < <(compgen -f -- \"${cur#-*=}\")\n"
+	"			COMPREPLY+=(\"${found[@]}\") ;;\n"
+	"		:commands) mapfile -t found < <(compgen -c -- \"$cur\")\n"
+	"			COMPREPLY+=(\"${found[@]}\") ;;\n"
 	"		*=) compopt -o nospace\n"
 	"			COMPREPLY+=(\"${line#\"$prefix\"}\") ;;\n"
 	"		*) COMPREPLY+=(\"${line#\"$prefix\"}\") ;;\n"
@@ -86,7 +91,7 @@ static const char fish_script[] =
 	"# fish completion for patchbay, made by `patchbay completion fish'\n"
 	"function __patchbay_complete\n"
 	"	set -l before (commandline -opc)\n"
-	"	set -l cur (commandline -ct)\n"
+	"	set -l cur (commandline -ct | string unescape; or commandline -ct)\n"
 	"	# what follows the cursor is not known to a completion in fish\n"
 	"	set -l n (count $before)\n"
 	"	for line in ($before[1] completion --words=$n -- $before \"$cur\" 2>/dev/null)\n"
@@ -127,6 +132,7 @@ struct line {
 #define DUMP_FORMATS	":formats"
 #define FILES		":files"
 #define PROCESSES	":processes"
+#define TOP_SORT	"self total calls name"
 
 /* Values of options. The first matching row is used. A NULL command matches any command. */
 static const struct {
@@ -137,6 +143,7 @@ static const struct {
 	{ NULL, "clock", "x86-tsc local global perf mono mono_raw boot uptime none" },
 	{ NULL, "demangle", "simple full no" },
 	{ NULL, "option", TRACE_OPTIONS },
+	{ "live", "sort", TOP_SORT }, { "top", "sort", TOP_SORT },
 	{ NULL, "sort", "total self calls min max avg func" },
 	{ "dump", "format", DUMP_FORMATS },
 	{ "info", "format", "text json" },
@@ -334,13 +341,14 @@ static bool offer_own(void *arg, pid_t pid)
 	return true;
 }
 
-/* Offers processes: for `detach` and `control`, those that have control files; for other commands,
- * those to which Patchbay may attach. */
+/* Offers processes: for some commands only those that have control files, for other commands those
+ * to which Patchbay may attach. */
 static void offer_processes(const struct line *l, const char *before, const char *cur)
 {
+	static const char *const controls[] = { "detach", "control", "stack", "snapshot", NULL };
 	struct processes p = { before, cur };
 
-	if (!strcmp(l->command, "detach") || !strcmp(l->command, "control"))
+	if (is_one_of(l->command, controls))
 		record_session_each(offer_attached, &p);
 	else
 		record_proc_each("/proc", offer_own, &p);

@@ -15,15 +15,16 @@ static const struct {
 	const char *name;
 	int (*view)(const struct pb_view *v);
 } formats[] = {
-	{ "raw", pb_view_raw }, { "text", pb_view_raw },
+	{ "raw", pb_view_raw },
 #define X(name, view, what) { name, view },
 	FORMATS(X)
 #undef X
+	{ "text", pb_view_raw },	/* another name for raw, which isn't documented */
 };
 
 const char *pb_dump_format(size_t i)
 {
-	return i < sizeof(formats) / sizeof(formats[0]) ? formats[i].name : NULL;
+	return i < sizeof(formats) / sizeof(formats[0]) - 1 ? formats[i].name : NULL;
 }
 
 struct dump {
