@@ -19,7 +19,7 @@ import time
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(BENCH)
-BUILD = os.environ.get("PATCHBAY_BUILD", os.path.join(ROOT, "build"))
+BUILD = os.path.dirname(os.path.abspath(os.environ.get("PATCHBAY") or os.path.join(ROOT, "build", "patchbay")))
 
 
 class Unavailable(Exception):
@@ -32,7 +32,7 @@ def pb(*args):
     """Returns a command line of patchbay, as a list. No other code of the bench names the binary."""
     binary = os.path.join(BUILD, "patchbay")
     if not os.access(binary, os.X_OK):
-        raise Unavailable("build/patchbay is not built")
+        raise Unavailable("%s is not built" % binary)
     return [binary, *args]
 
 
