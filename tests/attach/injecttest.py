@@ -29,7 +29,7 @@ class Place:
         for name in ("inject_one", "libtest_agent.so"):
             built = os.path.join(BUILT, name)
             if not os.path.exists(built):
-                raise SystemExit("%s is not built; run `ninja -C build'" % built)
+                raise Skip("%s is not built" % built)
             shutil.copy(built, self.dir)
         self.injector, self.agent = self.path("inject_one"), self.path("libtest_agent.so")
         self.quick = False
@@ -229,9 +229,13 @@ def main(doc, tests):
     a.add_argument("--quick", action="store_true")
     a.add_argument("names", nargs="*")
     args = a.parse_args()
-    p = Place()
-    p.quick = args.quick
     tally = pbtest.Tally()
+    try:
+        p = Place()
+    except Skip as e:
+        tally.skip("all", str(e))
+        return tally.close()
+    p.quick = args.quick
     for test in tests:
         if not args.names or test.__name__ in args.names:
             tally.test(test.__name__, test, p)

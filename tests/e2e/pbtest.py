@@ -48,6 +48,12 @@ for _sig in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(_sig, signal.default_int_handler)
 
 
+# If scripts/check is interrupted, it sends SIGTERM. The test then ends what it has started, and removes
+# its files.
+if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 class Failure(Exception):
     """A test has failed. The text says what the test found."""
 
@@ -143,16 +149,36 @@ again_if_lossy = True   # False in tests that count lost calls
 
 def run_once(argv, timeout, stdin, cwd, env):
     start = time.monotonic()
-    p = subprocess.Popen(argv, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
-                         env=env if env is not None else clean_env(), start_new_session=True)
+    try:
+        p = subprocess.Popen(argv, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
+                             env=env if env is not None else clean_env(), start_new_session=True)
+    except FileNotFoundError as e:
+        raise Skip(lacks(e)) if lacks(e) else e
     try:
         out, err = p.communicate(stdin, timeout=patience(timeout))
     except subprocess.TimeoutExpired:
         kill_group(p)
         out, err = p.communicate()
         raise Failure("no end after %d s: %s\n%s" % (patience(timeout), " ".join(argv), tail(err)))
+    except BaseException:       # the test is interrupted
+        kill_group(p)
+        raise
     return Result(p.returncode, out, err, time.monotonic() - start)
+
+
+def lacks(error):
+    """If a FileNotFoundError shows that a command isn't installed, or that a program of our tests isn't
+    built, returns a text that says so."""
+    name = os.fsdecode(error.filename or "")
+    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    if last != subprocess.__file__:
+        return None             # not from the start of a program
+    if name and "/" not in name:
+        return "%s is not installed" % name
+    if name.startswith(os.path.join(os.path.dirname(PATCHBAY), "tests", "")):
+        return "%s is not built" % os.path.basename(name)
+    return None
 
 
 def kill_group(p):
@@ -494,7 +520,9 @@ class Tally:
                 return fn(*args)
             except (Skip, Late):
                 raise
-            except Exception:
+            except Exception as e:
+                if isinstance(e, FileNotFoundError) and lacks(e):
+                    raise Skip(lacks(e))
                 if late_seen:
                     raise Late
                 raise
@@ -514,6 +542,11 @@ class Tally:
         else:
             self.passed += 1
             self.line("ok", name, note or "", start)
+
+    def skip(self, name, why):
+        def skipped():
+            raise Skip(why)
+        self.test(name, skipped)
 
     @staticmethod
     def line(verdict, name, note, start):

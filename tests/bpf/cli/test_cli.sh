@@ -7,7 +7,7 @@ set -u
 strip=
 patchbay=$(realpath "$1") failed=0
 tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
+trap 'rm -rf "$tmp"' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM
 
 check() {	# STATUS EXPECTED ARGS...: `bpf ARGS` exits with STATUS and prints EXPECTED
 	status=$1 expected=$2; shift 2

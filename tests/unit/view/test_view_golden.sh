@@ -6,6 +6,8 @@ set -u
 gen=$(realpath "$1") patchbay=$(realpath "$2") golden=$3 update=${4-}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 failed=0
 
 check() {	# NAME SCENARIO COMMAND [OPTIONS]: compares output, warnings, status
