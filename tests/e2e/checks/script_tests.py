@@ -138,6 +138,16 @@ class Scripts(unittest.TestCase):
         self.assertEqual((r.status, calls), (1, []))
         self.assertIn(b"no package meson", r.err)
 
+    # --- the Makefile
+
+    def test_bench_measures_the_build(self):
+        for build, path in ("other", pbtest.ROOT + "/other"), ("/far/build", "/far/build"):
+            r = pbtest.run(["make", "-n", "-C", pbtest.ROOT, "bench", "BUILD=" + build])
+            self.assertIn('PATCHBAY="%s/patchbay" bench/run' % path, r.out.decode())
+            r = pbtest.run([sys.executable, "-Bc", "import harness; print(harness.BUILD)"],
+                           cwd=os.path.join(pbtest.ROOT, "bench"), env=pbtest.clean_env(PATCHBAY=path + "/patchbay"))
+            self.assertEqual(r.out.decode().strip(), path)
+
     # --- checks that have checked nothing
 
     def test_style_without_repository(self):
