@@ -266,9 +266,32 @@ static void set_free(struct pb_bpf_map *m, uint64_t pos, uint64_t word)
 	}
 }
 
+/* Another process may be the consumer. If it has passed *pos, moves *pos to its position and
+ * returns true. Then the bytes at the old *pos may have become the data of another record. */
+static bool is_passed(const struct pb_bpf_map *m, uint64_t *pos, uint64_t *walked)
+{
+	uint64_t ahead = pb_load(consumer_pos(m)) - *pos;
+
+	if ((int64_t)ahead <= 0)
+		return false;
+	*pos += ahead;
+	*walked += ahead;
+	return true;
+}
+
+/* Whether the process that reserved the record with this header has died. */
+static bool is_left(const struct pb_bpf_map *m, uint64_t word, uint32_t dead)
+{
+	uint32_t owner = (uint32_t)(word >> 32) & ((1u << OWNER_BITS) - 1);
+
+	return word & BPF_RINGBUF_BUSY_BIT && owner &&
+	       (owner == dead || (m->alive && !m->alive(m, owner)));
+}
+
 /* Discards records whose producers died. First finishes a claim that is half-done, because a dead
  * process may have made it. If a later producer finished this claim, after the repair, the record
- * would stay BUSY. */
+ * would stay BUSY. `end` is read before `pos`, so that a consumer that moves on meanwhile doesn't
+ * make them look further apart than the buffer's size. */
 static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 {
 	struct claim last = claim_load(&producer(m)->claim);
@@ -276,24 +299,24 @@ static void ringbuf_repair(struct pb_bpf_map *m, uint32_t dead)
 
 	if (last.owner & CLAIMED)
 		finish(m, last);
-	pos = pb_load(consumer_pos(m));
 	end = pb_load(&producer(m)->pos);
+	pos = pb_load(consumer_pos(m));
 	for (uint64_t walked = 0; walked <= m->mask && end - pos <= m->mask && pos != end; ) {
-		uint64_t *header = header_at(m, pos), word = pb_load(header);
-		uint32_t owner = (uint32_t)(word >> 32) & ((1u << OWNER_BITS) - 1);
-		uint64_t room =
-			room_of((uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT));
+		uint64_t *header = header_at(m, pos), word = pb_load(header), room;
 
-		if (is_freed(m, pos, word))
-			room = HEADER;
-		else if (word & BPF_RINGBUF_BUSY_BIT && owner &&
-			 (owner == dead || (m->alive && !m->alive(m, owner)))) {
-			/* another process may be the consumer, and may have passed the record. Then
-			 * these bytes may have become the data of another record */
-			if ((int64_t)(pb_load(consumer_pos(m)) - pos) > 0)
-				break;
-			pb_replace(header, &word, (word & ~(uint64_t)BPF_RINGBUF_BUSY_BIT) |
-				   BPF_RINGBUF_DISCARD_BIT);
+		if (is_passed(m, &pos, &walked))
+			continue;
+		room = is_freed(m, pos, word) ? HEADER :
+		       room_of((uint32_t)word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT));
+		if (!is_freed(m, pos, word) && is_left(m, word, dead)) {
+			if (is_passed(m, &pos, &walked))
+				continue;
+			if (!pb_replace(header, &word, (word & ~(uint64_t)BPF_RINGBUF_BUSY_BIT) |
+					BPF_RINGBUF_DISCARD_BIT)) {
+				/* looks at the record again; limits the number of looks */
+				walked += HEADER;
+				continue;
+			}
 		}
 		pos += room;
 		walked += room;

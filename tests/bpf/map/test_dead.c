@@ -290,6 +290,111 @@ static void a_repair_leaves_data_alone(void **state)
 	pb_bpf_map_close(&m);
 }
 
+#define BUSY		(1ull << 31)
+#define DISCARDED	(1ull << 30)
+
+static uint64_t *word_at(const struct pb_bpf_map *m, uint64_t pos)
+{
+	return (uint64_t *)(m->elems + pos);
+}
+
+static void move_consumer(const struct pb_bpf_map *m, uint64_t pos)
+{
+	*(uint64_t *)((char *)m->head + 4096) = pos;
+}
+
+/* Makes a ring buffer with records of these numbers of bytes. The processes 101, 102 ... have
+ * reserved them. */
+static void make_ring(struct pb_bpf_map *m, const uint32_t *sizes, uint32_t nr)
+{
+	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
+		.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 } };
+	uint32_t own;
+
+	assert_int_equal(pb_bpf_map_create(m, &spec), 0);
+	own = m->owner;
+	for (uint32_t i = 0; i < nr; i++) {
+		m->owner = 101 + i;
+		assert_non_null(pb_bpf_ringbuf_reserve(m, sizes[i], 0));
+	}
+	m->owner = own;
+}
+
+/* Meanwhile, another process has discarded the first record, and the consumer has passed it. */
+static bool dead_and_first_passed(const struct pb_bpf_map *m, uint32_t owner)
+{
+	if (owner == 101) {
+		*word_at(m, 0) = DISCARDED | 8;
+		move_consumer(m, 16);
+	}
+	return false;
+}
+
+/* If the consumer passes a record during a repair, the repair goes on with the next one. */
+static void a_repair_goes_on_after_the_consumer(void **state)
+{
+	static const uint32_t sizes[2] = { 8, 8 };
+	struct pb_bpf_map m;
+
+	make_ring(&m, sizes, 2);
+	m.alive = dead_and_first_passed;
+	m.ops->repair(&m, 0);
+	assert_int_equal(*word_at(&m, 16) & (BUSY | DISCARDED), DISCARDED);
+	pb_bpf_map_close(&m);
+}
+
+#define IN_DATA (16 + 1008)
+
+/* While a repair looks at the first record, the consumer passes the second one, and the second
+ * one's place becomes data. */
+static bool alive_and_second_passed(const struct pb_bpf_map *m, uint32_t owner)
+{
+	if (owner == 101) {
+		*word_at(m, 16) = 1000;
+		move_consumer(m, 32);
+	}
+	return owner < 200;
+}
+
+/* A repair doesn't go on by a length that is data: it would take data for a header. */
+static void a_repair_goes_by_headers(void **state)
+{
+	static const uint32_t sizes[3] = { 8, 8, 2000 };
+	uint64_t like_a_header = 200ull << 32 | BUSY | 8;
+	struct pb_bpf_map m;
+
+	make_ring(&m, sizes, 3);
+	*word_at(&m, IN_DATA) = like_a_header;
+	m.alive = alive_and_second_passed;
+	m.ops->repair(&m, 0);
+	assert_int_equal(*word_at(&m, IN_DATA), like_a_header);
+	assert_int_equal(*word_at(&m, 32) & (BUSY | DISCARDED), BUSY);
+	pb_bpf_map_close(&m);
+}
+
+/* Once, another thread has changed the header's generation meanwhile. */
+static bool dead_and_changed(const struct pb_bpf_map *m, uint32_t owner)
+{
+	static bool changed;
+
+	if (!changed)
+		*word_at(m, 0) += 1ull << 42;
+	changed = true;
+	return false;
+}
+
+static void a_repair_looks_again(void **state)
+{
+	static const uint32_t size = 8;
+	struct pb_bpf_map m;
+
+	make_ring(&m, &size, 1);
+	m.alive = dead_and_changed;
+	m.ops->repair(&m, 0);
+	assert_int_equal(*word_at(&m, 0) & (BUSY | DISCARDED), DISCARDED);
+	pb_bpf_map_close(&m);
+}
+
 /* A process may store any offset. */
 static void wrong_offsets(void **state)
 {
@@ -314,6 +419,9 @@ int main(void)
 		cmocka_unit_test(number_is_used_again),
 		cmocka_unit_test(living_processes_keep_locks),
 		cmocka_unit_test(a_repair_leaves_data_alone),
+		cmocka_unit_test(a_repair_goes_on_after_the_consumer),
+		cmocka_unit_test(a_repair_goes_by_headers),
+		cmocka_unit_test(a_repair_looks_again),
 		cmocka_unit_test(wrong_offsets),
 	};
 
