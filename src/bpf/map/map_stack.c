@@ -210,18 +210,19 @@ static int stack_remove(struct pb_bpf_map *m, const void *key, struct pb_bpf_run
 	return -ENOENT;
 }
 
-static bool is_full(const struct pb_bpf_map *m, uint32_t id)
+static unsigned state_of(const struct pb_bpf_map *m, uint32_t id)
 {
-	return STATE(pb_load(&bucket(m, id)->word)) == FULL;
+	return STATE(pb_load(&bucket(m, id)->word));
 }
 
-/* As in the kernel, begins again if the key has been removed. */
+/* As in the kernel, begins again if the key has been removed. A thread may be replacing the key's
+ * stack; then the key isn't removed. */
 static int stack_next_key(struct pb_bpf_map *m, const void *key, void *next)
 {
 	uint32_t id = key ? key_of(key) : UINT32_MAX;
 
-	id = id < m->nr_elems && is_full(m, id) ? id + 1 : 0;
-	while (id < m->nr_elems && !is_full(m, id))
+	id = id < m->nr_elems && state_of(m, id) != EMPTY ? id + 1 : 0;
+	while (id < m->nr_elems && state_of(m, id) != FULL)
 		id++;
 	if (id >= m->nr_elems)
 		return -ENOENT;

@@ -335,6 +335,7 @@ static void stack_keys(void **state)
 {
 	uint32_t ids[4], nr = 0, next;
 	struct pb_bpf_map m;
+	uint64_t *word;
 
 	make(&m, BPF_MAP_TYPE_STACK_TRACE, 4, 32, 16, 0);
 	for (uint64_t ip = 1; ip < 20; ip++)
@@ -347,6 +348,12 @@ static void stack_keys(void **state)
 	assert_int_equal(next, ids[3]);
 	assert_int_equal(pb_bpf_map_get_next_key(&m, &ids[2], &next), 0);
 	assert_int_equal(next, ids[0]);
+	/* a thread replaces the stack of a key: the iteration goes on after this key */
+	word = (uint64_t *)(m.elems + ids[1] * m.elem_size);
+	++*word;
+	assert_int_equal(pb_bpf_map_get_next_key(&m, &ids[1], &next), 0);
+	assert_int_equal(next, ids[3]);
+	--*word;
 	pb_bpf_map_close(&m);
 }
 
