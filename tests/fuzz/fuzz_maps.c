@@ -225,7 +225,7 @@ static void operate(struct ground *g, const struct op *op)
 			m->ops->repair(m, op->key[0]);
 		if (m->attr.type == BPF_MAP_TYPE_STACK_TRACE)
 			pb_bpf_stack_put(m, ips, 1 + op->key[0] % 4,
-					 op->key[1] & 1 ? BPF_F_REUSE_STACKID : 0);
+					 op->key[1] & 1 ? BPF_F_REUSE_STACKID : 0, NULL);
 		break;
 	default:
 		/* plays the other process, which writes into the block */

@@ -103,12 +103,13 @@ struct pb_bpf_host {
 	/*
 	 * `takes` is called when the run acquires an object that the run must release. `gives` is
 	 * called when the run releases the object. Such an object is a reserved record of a ring
-	 * buffer, a value whose lock the run holds, or the lock of a map's writers. For a lock,
-	 * `takes` is called before the run tries to take the lock, and `gives` after the release.
-	 * The host needs these calls because a run that ends by a jump (longjmp) releases nothing.
-	 * NULL: not called
+	 * buffer, or something that the run takes by storing `word` in the map: a value whose lock
+	 * the run holds, the lock of a map's writers, a bucket of stacks, or a word that announces
+	 * a change. For all of them but records, `takes` is called before the run tries to store
+	 * the word, and `gives` after the release. The host needs these calls because a run that
+	 * ends by a jump (longjmp) releases nothing. NULL: not called
 	 */
-	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
+	void (*takes)(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what, uint64_t word);
 	void (*gives)(struct pb_bpf_run *run, void *what);
 	/* Called when a tail call fails because the stack has too little room. NULL: not called */
 	void (*no_room)(struct pb_bpf_run *run);

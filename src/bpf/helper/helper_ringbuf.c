@@ -9,7 +9,7 @@ static void *reserve(struct pb_bpf_run *run, struct pb_bpf_map *map, uint64_t si
 	void *sample = pb_bpf_ringbuf_reserve(map, size, 0);
 
 	if (sample && run->host && run->host->takes)
-		run->host->takes(run, map, sample);
+		run->host->takes(run, map, sample, 0);
 	return sample;
 }
 

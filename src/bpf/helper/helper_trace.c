@@ -147,7 +147,7 @@ PB_BPF_HELPER(get_stackid)
 	if (nr < 0 || (uint32_t)nr <= skip)
 		return PB_BPF_ERR(EFAULT);
 	return (uint64_t)pb_bpf_stack_put(map, ips + skip, (uint32_t)nr - skip,
-					  r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK);
+					  r3 & ~(uint64_t)BPF_F_SKIP_FIELD_MASK, run);
 }
 
 /* r1 buffer, r2 its size, r3 flags. Only the kernel can read the processor's branch records. So

@@ -56,7 +56,7 @@ struct pb_bpf_map_spec {
 #define PB_BPF_MAX_CPU_SLOTS	1024
 
 #define PB_BPF_MAP_MAGIC	0x3150414d46504250ull	/* "PBPFMAP1" */
-#define PB_BPF_MAP_VERSION	4
+#define PB_BPF_MAP_VERSION	5
 #define PB_BPF_MAX_OWNERS	1024	/* 1 + the number of processes that can have a map at the
 					 * same time */
 
@@ -92,7 +92,7 @@ typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key
  * takes locks (run->thread). In calls from outside, `run` may be NULL. Such calls use slot 0, and
  * find the thread by a system call. If runs in two processes use the same per-CPU slot of a shared
  * map, increments may be lost. If a type doesn't support an operation, the operation returns the
- * kernel's error. Only the last five members may be NULL.
+ * kernel's error. Only the last six members may be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Returns the number of bytes that the map's block needs. 0: the spec is invalid, and *err
@@ -145,6 +145,9 @@ struct pb_bpf_map_ops {
 	/* Only for a prog_array. Returns the program at index, for a tail call. NULL: there is no
 	 * program, or index is out of range */
 	const struct pb_bpf_prog *(*prog)(struct pb_bpf_map *map, uint32_t index);
+	/* Releases what a run has noted by takes() (host.h), if `what` still has the word. Returns
+	 * false if `what` is a lock. NULL: it is always a lock */
+	bool (*abandon)(struct pb_bpf_map *map, void *what, uint64_t word);
 };
 
 enum pb_bpf_object_kind {
@@ -276,9 +279,8 @@ void pb_bpf_map_unlock(const struct pb_bpf_map *map, void *value);
  * release the lock if the run is abandoned. */
 int pb_bpf_value_lock(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
 void pb_bpf_value_unlock(struct pb_bpf_map *map, void *value, struct pb_bpf_run *run);
-/* Releases what a run of thread `me` of this process has taken if the run never goes on: the lock
- * of a value, or the lock of writers. Does nothing if the thread doesn't have the lock. what: the
- * argument of takes(). Context: any. */
-void pb_bpf_map_abandon(struct pb_bpf_map *map, void *what, uint32_t me);
+/* Releases what a run has taken if the run never goes on, except records of ring buffers. Does
+ * nothing if the run doesn't have it. what, word: the arguments of takes(). Context: any. */
+void pb_bpf_map_abandon(struct pb_bpf_map *map, void *what, uint64_t word);
 
 #endif

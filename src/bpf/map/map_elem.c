@@ -152,29 +152,36 @@ static uint64_t *own_word(const struct pb_bpf_map *m, struct elem *e)
 	return is_percpu(m->attr.type) || m->attr.value_size > SMALL ? &e->small : NULL;
 }
 
-static uint64_t announcement(const struct pb_bpf_map *m, uint32_t link)
+static uint64_t announcement(const struct pb_bpf_map *m, uint32_t link,
+			     const struct pb_bpf_run *run)
 {
-	return (uint64_t)m->owner << 32 | link;
+	return (uint64_t)pb_bpf_taken_by(m, run ? run->thread : 0) << 32 | link;
 }
 
 /* The cmpxchg is a full barrier on x86. So when the caller next reads the element's `next`, the
  * announcement is already visible to other threads. */
-static bool announce(const struct pb_bpf_map *m, uint32_t link, uint64_t *word)
+static bool announce(struct pb_bpf_map *m, uint32_t link, uint64_t *word, struct pb_bpf_run *run)
 {
-	uint64_t free = 0;
+	uint64_t free = 0, mine = announcement(m, link, run);
 
-	return word && !pb_load(word) && pb_replace(word, &free, announcement(m, link));
+	if (!word || pb_load(word))
+		return false;
+	pb_bpf_takes(m, word, mine, run);
+	if (pb_replace(word, &free, mine))
+		return true;
+	pb_bpf_gives(word, run);
+	return false;
 }
 
-uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link)
+uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link, struct pb_bpf_run *run)
 {
 	uint64_t *words = hash_top(m)->changing, *word = own_word(m, elem(m, link));
 
 	do {
-		if (announce(m, link, word))
+		if (announce(m, link, word, run))
 			return word;
 		for (uint32_t i = 0; i < CHANGING; i++)
-			if (announce(m, link, &words[(link + i) % CHANGING]))
+			if (announce(m, link, &words[(link + i) % CHANGING], run))
 				return &words[(link + i) % CHANGING];
 	} while (pb_bpf_repair_after_deaths(m));
 	return NULL;
@@ -182,12 +189,24 @@ uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link)
 
 /* Frees the word only if it still has this announcement. If a repair has mistaken this process for
  * dead, another thread may use the word by now. */
-void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word)
+void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word,
+			    struct pb_bpf_run *run)
 {
-	uint64_t mine = announcement(m, link);
+	uint64_t mine = announcement(m, link, run);
 
-	if (word)
-		pb_replace(word, &mine, 0);
+	if (!word)
+		return;
+	pb_replace(word, &mine, 0);
+	pb_bpf_gives(word, run);
+}
+
+/* A lock's word has only 32 bits. In an announcement, the upper 32 bits aren't 0. */
+bool pb_bpf_hash_abandon(struct pb_bpf_map *m, void *what, uint64_t word)
+{
+	if (!(word >> 32))
+		return false;
+	pb_replace(what, &word, 0);
+	return true;
 }
 
 /* The caller owns the element, and the element already has a new tag. The cmpxchg by which the
@@ -209,7 +228,7 @@ static void forget_change(struct pb_bpf_map *m, struct lives *l, uint64_t *word)
 {
 	uint64_t was = word ? pb_load(word) : 0;
 
-	if (was && died(l, (uint32_t)(was >> 32)))
+	if (was && died(l, (uint32_t)(was >> (32 + PB_BPF_THREAD_BITS))))
 		pb_replace(word, &was, 0);
 }
 

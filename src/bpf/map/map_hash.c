@@ -409,9 +409,9 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 			touch(e);
 		return err;
 	}
-	word = pb_bpf_hash_begin_change(m, old.link);
+	word = pb_bpf_hash_begin_change(m, old.link, c->run);
 	if (!pb_bpf_hash_is_same(m, old.link, old.tag)) {
-		pb_bpf_hash_end_change(m, old.link, word);
+		pb_bpf_hash_end_change(m, old.link, word, c->run);
 		return 1;
 	}
 	if (c->flags & BPF_F_LOCK)
@@ -423,7 +423,7 @@ static int change_in_place(struct pb_bpf_map *m, const struct change *c, struct 
 	pb_barrier();
 	/* if the change is announced (map_hash.h), the element can be deleted, but not reused */
 	gone = word ? STATE(pb_load(&e->next)) : !pb_bpf_hash_is_same(m, old.link, old.tag);
-	pb_bpf_hash_end_change(m, old.link, word);
+	pb_bpf_hash_end_change(m, old.link, word, c->run);
 	return err ? err : gone;
 }
 
@@ -548,7 +548,8 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 #define HASH_OPS \
 	.size = pb_bpf_hash_size, .format = pb_bpf_hash_format, .open = pb_bpf_hash_open, \
 	.remove = pb_bpf_hash_remove, .next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, \
-	PB_BPF_NO_QUEUE, .take = pb_bpf_hash_take, .repair = pb_bpf_hash_repair
+	PB_BPF_NO_QUEUE, .take = pb_bpf_hash_take, .repair = pb_bpf_hash_repair, \
+	.abandon = pb_bpf_hash_abandon
 
 const struct pb_bpf_map_ops pb_bpf_hash_ops = {
 	HASH_OPS, .lookup = hash_lookup, .update = hash_update, .read = hash_read,

@@ -29,11 +29,11 @@
  *
  * Values that are changed in place. Between the search for a key and the change of its value, the
  * element may be deleted and reused for another key. So the changing thread first announces the
- * change: it writes {number of its process, link} to a word, and then checks that the element still
- * has the tag that the search found. A thread that takes a free element looks for announced changes
- * of this element. If there is one, the thread gives the element back and takes another one. The
- * announcement's word is the element's `small`, if `small` has neither a value nor another
- * announcement. Otherwise the word is one of hash_top.changing. Values that are changed by
+ * change: it writes {number of its process, its id, link} to a word, and then checks that the
+ * element still has the tag that the search found. A thread that takes a free element looks for
+ * announced changes of this element. If there is one, the thread gives the element back and takes
+ * another one. The announcement's word is the element's `small`, if `small` has neither a value nor
+ * another announcement. Otherwise the word is one of hash_top.changing. Values that are changed by
  * change_small() need no announcement, because its cmpxchg checks the element's word.
  *
  * Circle: these files call each other. map_hash.c has the map type's operations, and the walk
@@ -173,9 +173,12 @@ void pb_bpf_hash_give_elem(struct pb_bpf_map *m, uint32_t link, uint64_t word, u
  * caller must check that the element still has its tag. If the element still has its tag, it isn't
  * reused before pb_bpf_hash_end_change(). Returns the word that pb_bpf_hash_end_change() needs.
  * NULL: all words are in use, and the change isn't announced. */
-uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link);
+uint64_t *pb_bpf_hash_begin_change(struct pb_bpf_map *m, uint32_t link, struct pb_bpf_run *run);
 /* Ends the announcement, with a full barrier. If word is NULL, does nothing. */
-void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word);
+void pb_bpf_hash_end_change(struct pb_bpf_map *m, uint32_t link, uint64_t *word,
+			    struct pb_bpf_run *run);
+/* pb_bpf_map_ops.abandon: ends the announcement of a run that never goes on. */
+bool pb_bpf_hash_abandon(struct pb_bpf_map *m, void *what, uint64_t word);
 /* Takes room for one more key. False: the map is full. */
 bool pb_bpf_hash_take_room(struct pb_bpf_map *m, uint32_t shard);
 void pb_bpf_hash_give_room(struct pb_bpf_map *m, uint32_t shard);

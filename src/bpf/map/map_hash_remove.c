@@ -33,12 +33,12 @@ static bool take_small(struct pb_bpf_map *m, struct pb_bpf_found f, void *out)
 
 static bool take_per_cpu(struct pb_bpf_map *m, struct pb_bpf_found f, void *out)
 {
-	uint64_t *word = pb_bpf_hash_begin_change(m, f.link);
+	uint64_t *word = pb_bpf_hash_begin_change(m, f.link, NULL);
 	bool done = pb_bpf_hash_mark(m, f.link, f.tag);
 
 	if (done)
 		pb_bpf_cpu_slots_out(m, out, cpu_slot_value(m, f.link, 0));
-	pb_bpf_hash_end_change(m, f.link, word);
+	pb_bpf_hash_end_change(m, f.link, word, NULL);
 	return done;
 }
 

@@ -124,6 +124,25 @@ void pb_bpf_guard_give(uint32_t *word, struct pb_bpf_run *run);
 /* Takes the lock if its holder died. dead: as in pb_bpf_map_ops.repair. */
 bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t dead);
 
+/*
+ * Tell the host that the run is about to take something by storing `word`, and that the run no
+ * longer has it. So there is no moment at which the run has it and the host doesn't know.
+ * pb_bpf_map_abandon() checks whether the run really has it. Thus the word must show the thread, or
+ * a thread must seldom find the word of another.
+ */
+void pb_bpf_takes(struct pb_bpf_map *m, void *what, uint64_t word, struct pb_bpf_run *run);
+void pb_bpf_gives(void *what, struct pb_bpf_run *run);
+
+/* What a thread takes has a word of 32 bits: the owner number of the thread's process (map.h), and
+ * the thread's id. The kernel's thread ids have at most 22 bits. The word isn't 0. */
+#define PB_BPF_THREAD_BITS	22
+static inline uint32_t pb_bpf_taken_by(const struct pb_bpf_map *m, uint32_t thread)
+{
+	uint32_t mask = (1u << PB_BPF_THREAD_BITS) - 1;
+
+	return m->owner << PB_BPF_THREAD_BITS | (thread & mask ? thread & mask : mask);
+}
+
 /* `at` is a lock or a bucket of m for which this process waits. If this process can't find out
  * whether the holder lives, asks other processes to do so. */
 static inline void pb_bpf_map_report(const struct pb_bpf_map *m, const void *at)

@@ -8,7 +8,8 @@
  * A bucket's word is {hash, generation, owner, state}. The thread that changes the state to BUSY
  * fills the bucket. If the word has changed during a read, the reader starts again. A thread may
  * find that its stack's bucket is BUSY and has the hash of its stack. Then the thread only returns
- * the id, because most likely another thread is storing the same stack. If the process that was
+ * the id, because most likely another thread is storing the same stack. If the run that was filling
+ * a BUSY bucket never goes on, pb_bpf_map_abandon() empties the bucket. If the process that was
  * filling a BUSY bucket has died, a thread of a process that has `alive` (map.h) takes the bucket
  * over and fills it. Other processes report the bucket, so that such a process empties it.
  */
@@ -116,8 +117,26 @@ static bool is_being_filled(const struct pb_bpf_map *m, uint64_t word)
 	return STATE(word) == BUSY && !(m->alive && OWNER(word) && !m->alive(m, OWNER(word)));
 }
 
+/* Fills the bucket if it has this word. Returns false if the bucket isn't the caller's: its word
+ * was another one, or a repair has mistaken this process for dead. */
+static bool fill(struct pb_bpf_map *m, struct bucket *b, uint64_t word, uint64_t busy,
+		 const uint64_t *ips, uint32_t nr, struct pb_bpf_run *run)
+{
+	bool done;
+
+	pb_bpf_takes(m, b, busy, run);
+	done = pb_replace(&b->word, &word, busy);
+	if (done) {
+		b->nr = nr;
+		memcpy(b->ip, ips, nr * 8ull);
+		done = pb_replace(&b->word, &busy, next_generation(busy, HASH(busy)) | FULL);
+	}
+	pb_bpf_gives(b, run);
+	return done;
+}
+
 static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const uint64_t *ips,
-		   uint32_t nr, uint64_t flags)
+		   uint32_t nr, uint64_t flags, struct pb_bpf_run *run)
 {
 	for (int tries = 0; tries < MAX_TRIES; tries++) {
 		uint64_t word = pb_load(&b->word),
@@ -135,17 +154,14 @@ static int64_t put(struct pb_bpf_map *m, struct bucket *b, uint32_t hash, const 
 			return -EEXIST;
 		if (filling)
 			return -EBUSY;
-		if (!pb_replace(&b->word, &word, busy))
-			continue;
-		b->nr = nr;
-		memcpy(b->ip, ips, nr * 8ull);
-		__atomic_store_n(&b->word, next_generation(busy, hash) | FULL, __ATOMIC_RELEASE);
-		return 0;
+		if (fill(m, b, word, busy, ips, nr, run))
+			return 0;
 	}
 	return -EBUSY;
 }
 
-int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr, uint64_t flags)
+int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr, uint64_t flags,
+			 struct pb_bpf_run *run)
 {
 	uint32_t most = m->attr.value_size / unit(&m->attr), hash, id;
 	int64_t err;
@@ -156,7 +172,7 @@ int64_t pb_bpf_stack_put(struct pb_bpf_map *m, const uint64_t *ips, uint32_t nr,
 	nr = nr < most ? nr : most;
 	hash = hash_of(ips, nr);
 	id = hash & (m->nr_elems - 1);
-	err = put(m, bucket(m, id), hash, ips, nr, flags);
+	err = put(m, bucket(m, id), hash, ips, nr, flags, run);
 	return err ? err : id;
 }
 
@@ -249,10 +265,21 @@ static void stack_release(struct pb_bpf_map *m, void *at)
 		pb_replace(at, &word, next_generation(word, 0));
 }
 
+/* Empties the bucket of a run that never goes on. Another thread of the process may have the same
+ * word, if it began to store the same stack just after the run was about to do so. Then fill()
+ * finds the bucket changed, and the thread begins again. */
+static bool stack_abandon(struct pb_bpf_map *m, void *what, uint64_t word)
+{
+	struct bucket *b = what;
+
+	pb_replace(&b->word, &word, next_generation(word, 0));
+	return true;
+}
+
 const struct pb_bpf_map_ops pb_bpf_stack_trace_ops = {
 	.size = stack_size, .format = stack_format, .open = stack_open, .lookup = pb_bpf_no_lookup,
 	.update = pb_bpf_no_update, .remove = stack_remove, .next_key = stack_next_key,
 	.each = pb_bpf_no_each,
 	PB_BPF_NO_QUEUE, .read = stack_read, .write = pb_bpf_no_write, .take = stack_take,
-	.release = stack_release,
+	.release = stack_release, .abandon = stack_abandon,
 };

@@ -11,7 +11,8 @@
  * addresses, stores only the innermost ones. Returns the stack's id. flags: the flags of
  * bpf_get_stackid. The flags' number of frames to skip is ignored: the caller must already have
  * left these frames out of ips. -EEXIST: another stack has the bucket. -EBUSY: a thread is filling
- * the bucket. Context: any.
+ * the bucket. run: the run that stores the stack, or NULL. Context: any.
  */
-int64_t pb_bpf_stack_put(struct pb_bpf_map *map, const uint64_t *ips, uint32_t nr, uint64_t flags);
+int64_t pb_bpf_stack_put(struct pb_bpf_map *map, const uint64_t *ips, uint32_t nr, uint64_t flags,
+			 struct pb_bpf_run *run);
 #endif

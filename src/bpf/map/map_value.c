@@ -79,10 +79,7 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 
 /* ---- locks ---------------------------------------------------------------- */
 
-/* A lock's word is 0 if the lock is free. Otherwise it has the owner number of the holder's process
- * (map.h), and the holder's thread id. The kernel's thread ids have at most 22 bits. */
-#define THREAD_BITS	22
-#define THREADS		((1u << THREAD_BITS) - 1)
+/* A lock's word is 0 if the lock is free. Otherwise it is the holder's (pb_bpf_taken_by()). */
 #define SPINS		(1 << 10)	/* number of attempts between two checks whether the holder
 					 * lives */
 #define MAX_ROUNDS	(1 << 10)	/* number of checks (about 50 ms) after which taking the
@@ -93,12 +90,9 @@ void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
 
 static bool holder_died(const struct pb_bpf_map *m, uint32_t word)
 {
-	return m->alive && word >> THREAD_BITS && !m->alive(m, word >> THREAD_BITS);
-}
+	uint32_t owner = word >> PB_BPF_THREAD_BITS;
 
-static uint32_t word_of(const struct pb_bpf_map *m, uint32_t thread)
-{
-	return m->owner << THREAD_BITS | (thread & THREADS ? thread & THREADS : THREADS);
+	return m->alive && owner && !m->alive(m, owner);
 }
 
 /* Takes a lock. Returns 0 if the lock was free. Returns 1 if the lock was taken from a dead holder.
@@ -139,7 +133,8 @@ int pb_bpf_map_lock(const struct pb_bpf_map *m, void *value, uint32_t me)
 {
 	if (m->types.spin_lock_off < 0)
 		return -EINVAL;
-	return take_word(m, lock_of(m, value), word_of(m, me), MAX_ROUNDS) < 0 ? -EBUSY : 0;
+	return take_word(m, lock_of(m, value), pb_bpf_taken_by(m, me), MAX_ROUNDS) < 0 ? -EBUSY :
+	       0;
 }
 
 void pb_bpf_map_unlock(const struct pb_bpf_map *m, void *value)
@@ -159,16 +154,13 @@ int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src)
 	return 0;
 }
 
-/* Tell the host that the run is about to take a lock, and that it no longer has the lock. So there
- * is no moment at which the run has the lock and the host doesn't know. pb_bpf_map_abandon() checks
- * whether the run really has the lock. */
-static void takes(struct pb_bpf_map *m, void *what, struct pb_bpf_run *run)
+void pb_bpf_takes(struct pb_bpf_map *m, void *what, uint64_t word, struct pb_bpf_run *run)
 {
 	if (run && run->host && run->host->takes)
-		run->host->takes(run, m, what);
+		run->host->takes(run, m, what, word);
 }
 
-static void gives(void *what, struct pb_bpf_run *run)
+void pb_bpf_gives(void *what, struct pb_bpf_run *run)
 {
 	if (run && run->host && run->host->gives)
 		run->host->gives(run, what);
@@ -176,19 +168,20 @@ static void gives(void *what, struct pb_bpf_run *run)
 
 int pb_bpf_value_lock(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
 {
+	uint32_t me = pb_bpf_thread(run);
 	int err;
 
-	takes(m, value, run);
-	err = pb_bpf_map_lock(m, value, pb_bpf_thread(run));
+	pb_bpf_takes(m, value, pb_bpf_taken_by(m, me), run);
+	err = pb_bpf_map_lock(m, value, me);
 	if (err)
-		gives(value, run);
+		pb_bpf_gives(value, run);
 	return err;
 }
 
 void pb_bpf_value_unlock(struct pb_bpf_map *m, void *value, struct pb_bpf_run *run)
 {
 	pb_bpf_map_unlock(m, value);
-	gives(value, run);
+	pb_bpf_gives(value, run);
 }
 
 int pb_bpf_value_in_locked(struct pb_bpf_map *m, void *dst, const void *src, struct pb_bpf_run *run)
@@ -204,19 +197,20 @@ int pb_bpf_value_in_locked(struct pb_bpf_map *m, void *dst, const void *src, str
 
 int pb_bpf_guard_take(struct pb_bpf_map *m, uint32_t *word, struct pb_bpf_run *run)
 {
+	uint32_t me = pb_bpf_taken_by(m, pb_bpf_thread(run));
 	int err;
 
-	takes(m, word, run);
-	err = take_word(m, word, word_of(m, pb_bpf_thread(run)), MAX_ROUNDS);
+	pb_bpf_takes(m, word, me, run);
+	err = take_word(m, word, me, MAX_ROUNDS);
 	if (err < 0)
-		gives(word, run);
+		pb_bpf_gives(word, run);
 	return err;
 }
 
 void pb_bpf_guard_give(uint32_t *word, struct pb_bpf_run *run)
 {
 	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
-	gives(word, run);
+	pb_bpf_gives(word, run);
 }
 
 static bool has_guard(const struct pb_bpf_map *m)
@@ -232,23 +226,26 @@ static bool has_guard(const struct pb_bpf_map *m)
 	}
 }
 
-void pb_bpf_map_abandon(struct pb_bpf_map *m, void *what, uint32_t me)
+void pb_bpf_map_abandon(struct pb_bpf_map *m, void *what, uint64_t word)
 {
-	uint32_t *word = has_guard(m) ? what : lock_of(m, what);
+	uint32_t *lock;
 
-	if (pb_load32(word) != word_of(m, me))
+	if (m->ops->abandon && m->ops->abandon(m, what, word))
+		return;
+	lock = has_guard(m) ? what : lock_of(m, what);
+	if (pb_load32(lock) != word)
 		return;
 	if (has_guard(m) && m->ops->mend)
 		m->ops->mend(m);
-	__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
 bool pb_bpf_guard_take_over(const struct pb_bpf_map *m, uint32_t *word, uint32_t dead)
 {
-	uint32_t was = pb_load32(word), owner = was >> THREAD_BITS;
+	uint32_t was = pb_load32(word), owner = was >> PB_BPF_THREAD_BITS;
 
 	return owner && (owner == dead || holder_died(m, was)) &&
-	       pb_replace32(word, &was, word_of(m, pb_bpf_thread(NULL)));
+	       pb_replace32(word, &was, pb_bpf_taken_by(m, pb_bpf_thread(NULL)));
 }
 
 /* Another process may have written any offset to `stuck`. This does no harm, because the offset and

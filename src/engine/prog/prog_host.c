@@ -50,7 +50,7 @@ static int put(struct pb_bpf_run *run, uint32_t kind, uint32_t map, const void *
 			__atomic_add_fetch(&counts->outputs, 1, __ATOMIC_RELAXED);
 		return -ENOSPC;
 	}
-	pb_prog_takes(run, output, record);
+	pb_prog_takes(run, output, record, 0);
 	*record = (struct pb_progs_output){
 		.kind = kind, .map = map, .pid = pb_process->pid, .tid = run->thread,
 		.cpu = host.cpu(run), .ns = host.clock(run, PB_BPF_MONOTONIC), .size = na + nb,

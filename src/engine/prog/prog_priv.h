@@ -93,8 +93,7 @@ uint32_t pb_prog_cpu_slot(struct pb_prog_open *o, uint32_t cpu, uint32_t nr);
  * counts as one that interrupts the run's own code. */
 void pb_prog_vdso_begin(struct pb_bpf_run *run);
 void pb_prog_vdso_end(struct pb_bpf_run *run);
-/* Functions for struct pb_bpf_host: they note the records and locks that a run takes and gives
- * back. */
-void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what);
+/* Functions for struct pb_bpf_host: they note what a run takes and gives back. */
+void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what, uint64_t word);
 void pb_prog_gives(struct pb_bpf_run *run, void *what);
 #endif

@@ -10,12 +10,12 @@
  * faults, all signals under seccomp, signals whose handler has SA_RESETHAND, and signals whose
  * handler was installed without libc's sigaction(). The handler of such a signal may leave the run
  * by a jump, or end the thread. In this case the run never goes on. But it may hold a per-CPU slot,
- * a record reserved in a ring buffer, or a lock. If the return slot of a later run of the thread is
- * on the same stack as the interrupted run's return slot, and not lower, the handler has jumped.
- * The later run then gives back the abandoned run's slot, and at most MOST_HELD of its records and
- * locks. It does the same for runs that were nested in the abandoned run. If the thread has ended,
- * a later thread may reuse its struct pb_thread. The first run of the later thread then does the
- * same for the ended thread's run.
+ * a record reserved in a ring buffer, or something else in a map (host.h, `takes`). If the return
+ * slot of a later run of the thread is on the same stack as the interrupted run's return slot, and
+ * not lower, the handler has jumped. The later run then gives back the abandoned run's slot, and at
+ * most MOST_HELD of the other things. It does the same for runs that were nested in the abandoned
+ * run. If the thread has ended, a later thread may reuse its struct pb_thread. The first run of the
+ * later thread then does the same for the ended thread's run.
  *
  * In a forked child the kernel wipes the list, because all runs but those of the forking thread
  * exist only in the parent. So the first run of each thread of the child finds that the thread is
@@ -40,8 +40,8 @@
 
 #define MOST_NESTED	4		/* largest number of nested runs that are kept. Runs nest if
 					 * a handler interrupts a run, and causes another run */
-#define MOST_HELD	4		/* largest number of records and locks of one run that
-					 * abandon() can give back */
+#define MOST_HELD	4		/* largest number of records, locks and the like of one run
+					 * that abandon() can give back */
 #define VDSO_STACK	768		/* bytes of stack that a function of the vDSO may use; less
 					 * than a signal frame has */
 
@@ -57,6 +57,7 @@ struct pb_prog_open {
 	struct {
 		struct pb_bpf_map *map;
 		void *what;
+		uint64_t word;
 	} held[MOST_HELD];
 };
 
@@ -156,12 +157,13 @@ static void abandon(struct thread_runs *r)
 	while (o->nr_held) {
 		struct pb_bpf_map *map = o->held[--o->nr_held].map;
 		void *what = o->held[o->nr_held].what;
+		uint64_t word = o->held[o->nr_held].word;
 
 		pb_barrier();
 		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
 			pb_bpf_ringbuf_submit(map, what, BPF_RB_NO_WAKEUP, true);
 		else if (!held_outside(r, what))
-			pb_bpf_map_abandon(map, what, r->tid);
+			pb_bpf_map_abandon(map, what, word);
 	}
 	give_cpu_slot(o);
 }
@@ -360,7 +362,7 @@ void pb_prog_vdso_end(struct pb_bpf_run *run)
 		*(volatile uint64_t *)&o->vdso = 0;
 }
 
-void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what)
+void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what, uint64_t word)
 {
 	struct pb_prog_open *o = pb_prog_run_of(run)->open;
 
@@ -368,6 +370,7 @@ void pb_prog_takes(struct pb_bpf_run *run, struct pb_bpf_map *map, void *what)
 		return;
 	o->held[o->nr_held].map = map;
 	o->held[o->nr_held].what = what;
+	o->held[o->nr_held].word = word;
 	pb_barrier();
 	o->nr_held++;
 }

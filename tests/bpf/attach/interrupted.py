@@ -104,8 +104,8 @@ def test_leaving(p, how):
 
 
 def test_pushing(p, rounds):
-    """If a handler jumps out of an operation of a map that has a lock for writers, the thread's next run
-    at the same place of the stack releases the lock."""
+    """If a handler jumps out of a change of a map, the thread's next run at the same place of the stack
+    releases the lock of writers or the bucket."""
     needs_system_calls()
     r = trace(p, "pushing", "-q", argv=[p.build("pushing", "signals/pushing.c", "-pthread"), str(rounds)])
     if r.status or b"failed: 0 0\n" not in r.out:

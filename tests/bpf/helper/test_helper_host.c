@@ -505,7 +505,7 @@ static void locks(void **state)
 
 static uint32_t *taken;
 
-static void takes(struct pb_bpf_run *r, struct pb_bpf_map *map, void *what)
+static void takes(struct pb_bpf_run *r, struct pb_bpf_map *map, void *what, uint64_t word)
 {
 	taken = what;
 }

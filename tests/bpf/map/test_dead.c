@@ -98,7 +98,7 @@ static int lock(struct pb_bpf_map *m)
 
 static int store_stack(struct pb_bpf_map *m)
 {
-	int64_t id = pb_bpf_stack_put(m, value, 2, 0);
+	int64_t id = pb_bpf_stack_put(m, value, 2, 0, NULL);
 
 	return id < 0 ? (int)id : 0;
 }

@@ -307,22 +307,22 @@ static void stacks(void **state)
 	uint32_t key;
 
 	make(&m, BPF_MAP_TYPE_STACK_TRACE, 4, 32, 1, 0);
-	id = pb_bpf_stack_put(&m, ips, 3, 0);
+	id = pb_bpf_stack_put(&m, ips, 3, 0, NULL);
 	assert_int_equal(id, 0);
 	key = (uint32_t)id;
-	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0), id);
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0, NULL), id);
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), 0);
 	assert_true(out[0] == 1 && out[2] == 3 && out[3] == 0);
-	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0), -EEXIST);
-	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, BPF_F_REUSE_STACKID), 0);
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0, NULL), -EEXIST);
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, BPF_F_REUSE_STACKID, NULL), 0);
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), 0);
 	assert_int_equal(out[3], 4);
-	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 1 << 20), -EINVAL);
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 1 << 20, NULL), -EINVAL);
 	/* pretends that another thread is filling the slot: a put succeeds only if the slot already
 	 * has the same stack */
 	++*(uint64_t *)m.elems;
-	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0), id);
-	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0), -EBUSY);
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 4, 0, NULL), id);
+	assert_int_equal(pb_bpf_stack_put(&m, ips, 3, 0, NULL), -EBUSY);
 	assert_int_equal(pb_bpf_map_lookup_elem(&m, &key, out, 0), -ENOENT);
 	--*(uint64_t *)m.elems;
 	assert_int_equal(pb_bpf_map_delete_elem(&m, &key), 0);
@@ -339,7 +339,7 @@ static void stack_keys(void **state)
 
 	make(&m, BPF_MAP_TYPE_STACK_TRACE, 4, 32, 16, 0);
 	for (uint64_t ip = 1; ip < 20; ip++)
-		pb_bpf_stack_put(&m, &ip, 1, 0);
+		pb_bpf_stack_put(&m, &ip, 1, 0, NULL);
 	while (nr < 4 && !pb_bpf_map_get_next_key(&m, nr ? &ids[nr - 1] : NULL, &ids[nr]))
 		nr++;
 	assert_int_equal(nr, 4);

@@ -11,6 +11,8 @@
  *   The value that is read must be the key's.
  * - While a producer of a ring buffer finishes another producer's claim, the handler finishes it,
  *   and the place is used for data. The data must stay what it is.
+ * - The handler leaves the operation by a jump. pb_bpf_map_abandon() must release what the
+ *   operation has taken.
  */
 #include <signal.h>
 #include <string.h>
@@ -20,10 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "bpf/core/host.h"
 #include "bpf/core/program.h"
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_hash.h"
 #include "bpf/map/map_ringbuf.h"
+#include "bpf/map/map_stack.h"
 #include "bpf/map/map_sys.h"
 #include "../../unit/step_path.h"
 
@@ -334,6 +338,135 @@ static void records_of_a_ring_buffer(void **state)
 	sigaction(SIGTRAP, &old, NULL);
 }
 
+/* ---- operations that are left ----------------------------------------------------------- */
+
+#define MOST_TAKEN	8
+
+static struct { void *what; uint64_t word; } taken[MOST_TAKEN];
+static volatile uint32_t nr_taken;
+static sigjmp_buf left;
+
+static void takes(struct pb_bpf_run *r, struct pb_bpf_map *m, void *what, uint64_t word)
+{
+	taken[nr_taken].what = what;
+	taken[nr_taken].word = word;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	nr_taken = nr_taken + 1;
+}
+
+static void gives(struct pb_bpf_run *r, void *what)
+{
+	for (uint32_t i = 0; i < nr_taken; i++) {
+		if (taken[i].what != what)
+			continue;
+		taken[i] = taken[nr_taken - 1];
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		nr_taken = nr_taken - 1;
+		return;
+	}
+}
+
+static const struct pb_bpf_host taking = { .takes = takes, .gives = gives };
+static struct pb_bpf_run leaving = { .cpu_slot = 1, .thread = 1, .host = &taking };
+
+static void leave(void)
+{
+	siglongjmp(left, 1);
+}
+
+/* Leaves the operation at each of its instructions (or at each STRIDE-th), and abandons it. After
+ * that, check() looks at the map, and makes it as it was before. */
+static void leave_and_abandon(int (*operation)(void), void (*check)(void))
+{
+	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO }, old;
+
+	act = leave;
+	memset(&path, 0, sizeof(path));
+	sigaction(SIGTRAP, &sa, &old);
+	for (step_at = 1; step_at < MOST_STEPS; step_at += STRIDE) {
+		nr_taken = 0;
+		step = 0;
+		if (!sigsetjmp(left, 1)) {
+			path_arm(&breakpoint, &path);
+			set_trap_flag(!breakpoint.path);
+			operation();
+			set_trap_flag(false);
+			assert_false(path_disarm(&breakpoint));
+		}
+		if (step < step_at)
+			break;
+		while (nr_taken) {
+			nr_taken = nr_taken - 1;
+			pb_bpf_map_abandon(&map, taken[nr_taken].what, taken[nr_taken].word);
+		}
+		check();
+	}
+	assert_true(step_at > 2 * STRIDE);
+	sigaction(SIGTRAP, &old, NULL);
+}
+
+static int store_stack(void)
+{
+	uint64_t ips[3] = { 1, 2, 3 };
+
+	return pb_bpf_stack_put(&map, ips, 3, 0, &leaving) < 0;
+}
+
+/* The map has one bucket. */
+static void bucket_can_be_filled(void)
+{
+	uint64_t ips[2] = { 7, 8 };
+	uint32_t id = 0;
+
+	assert_int_equal(pb_bpf_stack_put(&map, ips, 2, BPF_F_REUSE_STACKID, NULL), 0);
+	assert_int_equal(pb_bpf_map_delete_elem(&map, &id), 0);
+}
+
+static void buckets_are_given_back(void **state)
+{
+	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_STACK_TRACE, 4, 64, 1, 0 },
+		.cpu_slots = 1, .types = { .spin_lock_off = -1, .timer_off = -1 } };
+
+	assert_int_equal(pb_bpf_map_create(&map, &spec), 0);
+	leave_and_abandon(store_stack, bucket_can_be_filled);
+	pb_bpf_map_close(&map);
+}
+
+static int update(void)
+{
+	uint64_t key = KEY, value[CPU_SLOTS * WORDS];
+
+	fill(value, NEW);
+	return map.ops->update(&map, &key, value,
+			       map.types.spin_lock_off < 0 ? BPF_ANY : BPF_F_LOCK, &leaving);
+}
+
+static void nothing_is_announced(void)
+{
+	uint64_t key = KEY, value[CPU_SLOTS * WORDS];
+
+	for (uint32_t i = 0; i < CHANGING; i++)
+		assert_int_equal(hash_top(&map)->changing[i], 0);
+	assert_int_equal(elem(&map, link_of(KEY))->small, 0);
+	/* no lock of a value is held either */
+	fill(value, OLD);
+	if (map.types.spin_lock_off >= 0)
+		assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_F_LOCK), 0);
+}
+
+static void announcements_are_given_back(void **state)
+{
+	uint64_t key = KEY, value[CPU_SLOTS * WORDS];
+
+	fill(value, OLD);
+	for (int locked = 0; locked < 2; locked++) {
+		make_map(locked ? BPF_MAP_TYPE_HASH : BPF_MAP_TYPE_PERCPU_HASH, WORDS * 8, locked);
+		assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
+		leave_and_abandon(update, nothing_is_announced);
+		pb_bpf_map_close(&map);
+	}
+}
+
 /* ---- without interruptions ------------------------------------------------------------- */
 
 /* A program holds the lock of a value. The lock stays held even if the element is deleted and
@@ -387,10 +520,10 @@ static void all_words_are_in_use(void **state)
 	assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
 	link = link_of(key);
 	for (int i = 0; i <= CHANGING; i++) {
-		words[i] = pb_bpf_hash_begin_change(&map, link);
+		words[i] = pb_bpf_hash_begin_change(&map, link, NULL);
 		assert_non_null(words[i]);
 	}
-	assert_null(pb_bpf_hash_begin_change(&map, link));
+	assert_null(pb_bpf_hash_begin_change(&map, link, NULL));
 	fill(value, 2);
 	assert_int_equal(pb_bpf_map_update_elem(&map, &key, value, BPF_ANY), 0);
 	assert_int_equal(pb_bpf_map_lookup_elem(&map, &key, out, 0), 0);
@@ -400,7 +533,7 @@ static void all_words_are_in_use(void **state)
 	assert_int_equal(pb_bpf_map_update_elem(&map, &other, value, BPF_ANY), 0);
 	assert_int_not_equal(link_of(other), link);
 	for (int i = 0; i <= CHANGING; i++)
-		pb_bpf_hash_end_change(&map, link, words[i]);
+		pb_bpf_hash_end_change(&map, link, words[i], NULL);
 	pb_bpf_map_close(&map);
 }
 
@@ -413,6 +546,8 @@ int main(void)
 		cmocka_unit_test(taken_values),
 		cmocka_unit_test(values_of_a_trie),
 		cmocka_unit_test(records_of_a_ring_buffer),
+		cmocka_unit_test(buckets_are_given_back),
+		cmocka_unit_test(announcements_are_given_back),
 		cmocka_unit_test(a_lock_stays_held),
 		cmocka_unit_test(a_pointer_into_a_trie),
 		cmocka_unit_test(all_words_are_in_use),
