@@ -74,6 +74,9 @@ static struct process_runs {
 	uint32_t preparing;		/* the thread that prepares the process for runs, or has
 					 * done so */
 	uint32_t ready;			/* runs are possible */
+	uint64_t slot;			/* the return slot of the hit that prepares the process */
+	const struct pb_stack *stack;	/* that of `slot`, stored after it; NULL: the preparation
+					 * hasn't begun */
 	uint8_t cpu_slot_taken[PB_BPF_MAX_CPU_SLOTS];
 	struct thread_runs threads[PB_MAX_THREADS];
 } *runs;
@@ -97,17 +100,40 @@ int pb_prog_runs_start(void (*forked)(void))
 	return 0;
 }
 
-/* Returns whether runs are possible in this process. Prepares a forked child, unless another thread
- * is already doing this. A thread whose handler has left the preparation by a jump begins again. */
-static bool is_ready(uint32_t tid)
+/* Returns whether a hit of the thread shows that a jump has left the hit with the return slot `at`
+ * on `stack`. As long as a handler that interrupted that hit is running, its own hits have lower
+ * slots, or are on another stack. This also holds for a run at a return, because the code of the
+ * exit runs below the slot. */
+static bool is_left(const struct pb_stack *stack, uint64_t at, const struct pb_thread *t,
+		    uint64_t slot)
 {
-	uint32_t other = 0;
+	return stack == t->stack && slot >= at;
+}
+
+/* Returns whether runs are possible in this process. Prepares a forked child, unless another thread
+ * is already doing this, or a handler has interrupted the preparation. If the handler prepared the
+ * child in the middle of the preparation, the latter would go on and map files over those of the
+ * handler's preparation, and the locks of the owner numbers would be lost. A thread whose handler
+ * has left the preparation by a jump begins again. */
+static bool is_ready(const struct pb_thread *t, uint64_t slot)
+{
+	uint32_t other = 0, tid = t->w.tid;
 
 	if (__atomic_load_n(&runs->ready, __ATOMIC_ACQUIRE))
 		return true;
 	if (!__atomic_compare_exchange_n(&runs->preparing, &other, tid, false, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED) && other != tid)
+					 __ATOMIC_RELAXED) &&
+	    (other != tid || (runs->stack && !is_left(runs->stack, runs->slot, t, slot))))
 		return false;
+	runs->stack = NULL;
+	pb_barrier();
+	runs->slot = slot;
+	pb_barrier();
+	runs->stack = t->stack;
+	pb_barrier();
+	/* a handler that came before this store may have prepared the child */
+	if (__atomic_load_n(&runs->ready, __ATOMIC_ACQUIRE))
+		return true;
 	prepare();
 	__atomic_store_n(&runs->ready, 1, __ATOMIC_RELEASE);
 	return true;
@@ -166,14 +192,6 @@ static void abandon(struct thread_runs *r)
 			pb_bpf_map_abandon(map, what, word);
 	}
 	give_cpu_slot(o);
-}
-
-/* Returns whether the run was abandoned by a jump. As long as a handler that interrupted the run is
- * running, its hits have lower slots, or are on another stack. This also holds for a run at a
- * return, because the code of the exit runs below the slot. */
-static bool is_left(const struct pb_prog_open *o, const struct pb_thread *t, uint64_t slot)
-{
-	return o->stack == t->stack && slot >= o->slot;
 }
 
 /* Restores the mask. Waiting signals are delivered at this point. */
@@ -281,7 +299,8 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 {
 	uint32_t keep = 0;
 
-	while (!all && keep < r->depth && !is_left(&r->runs[keep], t, slot))
+	while (!all && keep < r->depth &&
+	       !is_left(r->runs[keep].stack, r->runs[keep].slot, t, slot))
 		keep++;
 	while (r->depth > keep) {
 		abandon(r);
@@ -298,7 +317,7 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 	struct pb_prog_open *o;
 
 	if (pb_unlikely(r->tid != t->w.tid)) {
-		if (!is_ready(t->w.tid))
+		if (!is_ready(t, slot))
 			return PB_PROG_NOT_READY;
 		/* the mask is that of a thread that has ended */
 		r->deferred = 0;
