@@ -357,7 +357,7 @@ static uint64_t run_one(struct pb_prog_run *r, const struct pb_thread *t, const 
 	r->run.cookie = l->link->cookie;
 	r->run.tail_calls = 0;
 	r->run.lock_missed = false;
-	r->open = pb_prog_open(t, (uint64_t)slot);
+	r->open = pb_prog_open(t, (uint64_t)slot, r);
 	if (pb_unlikely(r->open == PB_PROG_NOT_READY)) {
 		__atomic_add_fetch(pb_prog_missed, 1, __ATOMIC_RELAXED);
 		return 1;

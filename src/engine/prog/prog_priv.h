@@ -76,7 +76,8 @@ int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, const struct pb_bpf_
 		 struct pb_bpf_map *maps, uint32_t nr_maps, struct pb_bpf_prog **prog,
 		 const char **why);
 
-/* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot. It returns
+/* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot. All code of
+ * the run has its frames below `frame`, which lies below the slot. It returns
  * PB_PROG_NOT_READY if the run must be left out, because another thread is still preparing the
  * forked child for runs. pb_prog_close() notes that the run has ended. Context: hit path. */
 #define PB_PROG_NOT_READY	((struct pb_prog_open *)1)
@@ -84,7 +85,7 @@ struct pb_thread;
 /* Called before the first run. Returns 0 or -errno. forked: maps the memory of the eBPF maps again;
  * it is called once in a forked child, before the child's first run. */
 int pb_prog_runs_start(void (*forked)(void));
-struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot);
+struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, const void *frame);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,
  * returns the last slot. */

@@ -47,6 +47,8 @@
 
 struct pb_prog_open {
 	uint64_t slot;
+	uint64_t frame;			/* the run's state is here on the stack, and all of its
+					 * code runs below */
 	const struct pb_stack *stack;
 	uint32_t cpu_slot;		/* number of the run's per-CPU slot, plus 1; 0: it has
 					 * none */
@@ -264,28 +266,51 @@ static bool in_vdso(const struct pb_prog_open *o, const ucontext_t *uc)
 	       o->vdso - pb_context_sp(uc) < VDSO_STACK;
 }
 
+/* Returns the number of the thread's runs that a jump can't have left. sp: the stack pointer of the
+ * thread's code, not of the agent's. A handler that the agent doesn't know of may have left the
+ * others. */
+static uint32_t nr_running(const struct thread_runs *r, uint64_t sp)
+{
+	uint32_t nr = 0;
+
+	while (nr < r->depth && !(pb_stack_holds(r->runs[nr].stack, sp) && sp > r->runs[nr].frame))
+		nr++;
+	return nr;
+}
+
+static struct thread_runs *own_runs(const struct pb_thread *t)
+{
+	struct thread_runs *r = t->top && runs ? &runs->threads[pb_thread_number(t)] : NULL;
+
+	return r && r->depth && r->tid == t->w.tid ? r : NULL;
+}
+
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 {
 	ucontext_t *uc = ucontext;
-	struct pb_thread *t = pb_tls;
+	struct thread_runs *r = own_runs(pb_tls);
+	struct pb_prog_open *o;
 	uint64_t mask;
-	struct thread_runs *r = t->top && runs ? &runs->threads[pb_thread_number(t)] : NULL;
+	uint32_t nr;
 
-	if (pb_likely(!r || !r->depth || r->tid != t->w.tid))
+	if (pb_likely(!r))
 		return false;
-	/* If the signal hasn't interrupted code of the run, a handler that the agent doesn't know
-	 * of runs in the middle of the run, or such a handler has left the run by a jump. In the
-	 * second case, perhaps no run ever closes, and a queued signal would never be delivered. */
-	in_run = in_run || in_vdso(&r->runs[r->depth - 1], uc);
-	if (r->runs[r->depth - 1].handler || !in_run ||
-	    !pb_calls_are_safe() || !queue(sig, siginfo)) {
-		r->runs[r->depth - 1].handler = true;
+	/* If a jump has left the run, perhaps no run ever closes, and a queued signal would never
+	 * be delivered. If the signal hasn't interrupted code of the run, a handler that the agent
+	 * doesn't know of runs in the middle of the run, or such a handler has left the run. */
+	nr = nr_running(r, pb_context_sp(uc));
+	if (!nr)
+		return false;
+	o = &r->runs[nr - 1];
+	in_run = in_run || in_vdso(o, uc);
+	if (o->handler || !in_run || !pb_calls_are_safe() || !queue(sig, siginfo)) {
+		o->handler = true;
 		return false;
 	}
 	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
 	if (!r->deferred) {
 		r->mask = mask;
-		r->deferred = r->depth;
+		r->deferred = nr;
 	}
 	mask |= ~FAULTS;
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
@@ -311,7 +336,7 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 		let_signals_in_after_jump(r);
 }
 
-struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
+struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, const void *frame)
 {
 	struct thread_runs *r = &runs->threads[pb_thread_number(t)];
 	struct pb_prog_open *o;
@@ -330,6 +355,7 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot)
 		return NULL;
 	o = &r->runs[r->depth];
 	o->slot = slot;
+	o->frame = (uint64_t)frame;
 	o->stack = t->stack;
 	o->cpu_slot = 0;
 	o->nr_held = 0;
@@ -354,6 +380,12 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
 
 	if (!o)
 		return;
+	/* handlers that jumps have left inside of a handler may have left their runs */
+	while (pb_unlikely(r->depth && o < &r->runs[r->depth - 1])) {
+		abandon(r);
+		pb_barrier();
+		r->depth--;
+	}
 	if (o->cpu_slot)
 		give_cpu_slot(o);
 	pb_barrier();

@@ -56,7 +56,7 @@ static void on_step(int sig, siginfo_t *info, void *context)
 
 static void hit(void)
 {
-	struct pb_prog_open *o = pb_prog_open(&thread, SLOT - 512);
+	struct pb_prog_open *o = pb_prog_open(&thread, SLOT - 512, NULL);
 
 	if (o != PB_PROG_NOT_READY)
 		pb_prog_close(&thread, o);
@@ -82,10 +82,10 @@ static int run_in_child(void)
 
 	if (!sigsetjmp(left, 1)) {
 		set_trap_flag(true);
-		o = pb_prog_open(&thread, SLOT);
+		o = pb_prog_open(&thread, SLOT, NULL);
 		set_trap_flag(false);
 	} else {
-		o = pb_prog_open(&thread, SLOT);
+		o = pb_prog_open(&thread, SLOT, NULL);
 	}
 	if (!o || o == PB_PROG_NOT_READY)
 		return NOT_READY;

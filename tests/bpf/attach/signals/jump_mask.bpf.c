@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The program on_interrupted sends a signal that the agent defers, and a signal that it can't
- * defer. */
+ * defer. If the argument is 2, it sends only the latter. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <asm/signal.h>
@@ -8,7 +8,8 @@
 
 SEC("uprobe/jump_mask:interrupted") int on_interrupted(struct pt_regs *ctx)
 {
-	bpf_send_signal_thread(SIGUSR1);
+	if ((int)ctx->rdi != 2)
+		bpf_send_signal_thread(SIGUSR1);
 	bpf_send_signal_thread(SIGFPE);
 	return 0;
 }
