@@ -228,12 +228,12 @@ static void let_signals_in_after_jump(struct thread_runs *r)
 		r->deferred = 0;
 }
 
-/* Blocks all signals but faults, until the handler returns. */
-static bool blocked(void)
+/* Blocks all signals but faults, until the handler returns. *before: the mask before. */
+static bool blocked(uint64_t *before)
 {
 	uint64_t mask = ~FAULTS;
 
-	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
+	return !pb_sys(SYS_rt_sigprocmask, SIG_BLOCK, &mask, before, sizeof(mask));
 }
 
 /* Queues the signal again. First blocks all signals but faults until the present handler returns,
@@ -241,20 +241,26 @@ static bool blocked(void)
  * queued, even if a process has sent them. Fault signals stay unblocked, so a queued one would come
  * again at once, forever. With SA_RESETHAND the kernel has forgotten the handler, so the signal
  * isn't queued either. Without SA_SIGINFO there is no siginfo to queue, so the signal is sent again
- * without one. The state of a vfork child's thread may name the parent's thread, so the kernel is
- * asked for the thread. */
+ * without one. If the kernel refuses to queue the signal (RLIMIT_SIGPENDING), the program's handler
+ * runs now, with the mask that it expects. The state of a vfork child's thread may name the
+ * parent's thread, so the kernel is asked for the thread. */
 static bool queue(int sig, const siginfo_t *info)
 {
 	struct { uint64_t handler, flags, restorer, mask; } now;
-	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid);
+	long pid = pb_sys(SYS_getpid), tid = pb_sys(SYS_gettid), err;
+	uint64_t before;
 
 	if (BIT(sig) & FAULTS ||
 	    pb_sys(SYS_rt_sigaction, sig, NULL, &now, sizeof(now.mask)) || now.handler <= 1 ||
-	    !blocked())
+	    !blocked(&before))
 		return false;
 	if (now.flags & SA_SIGINFO)
-		return !pb_sys(SYS_rt_tgsigqueueinfo, pid, tid, sig, info);
-	return !pb_sys(SYS_tgkill, pid, tid, sig);
+		err = pb_sys(SYS_rt_tgsigqueueinfo, pid, tid, sig, info);
+	else
+		err = pb_sys(SYS_tgkill, pid, tid, sig);
+	if (err)
+		pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	return !err;
 }
 
 /* Returns whether the signal has interrupted a function of the vDSO that the run has called. A
