@@ -18,7 +18,7 @@
  *
  * A forked child that isn't traced detaches by itself, too. It has one thread, which runs the
  * replacement of fork. So no thread is stopped: the child restores its text (steps 1, 3 and 4),
- * gives the handlers back, and unmaps the ring.
+ * gives the handlers back, and unmaps the ring and the eBPF maps.
  */
 #include <asm/errno.h>
 #include "engine/detach.h"
@@ -203,6 +203,7 @@ static void leave_memory(void)
 {
 	pb_session_leave_ring();
 	pb_chains_leave();
+	pb_prog_leave();
 }
 
 bool pb_detach(struct pb_session *s)

@@ -140,7 +140,7 @@ static int hook_modules(const struct pb_start *s)
 		if (!pb_modules[i].present)
 			continue;
 		pb_hook_module(&pb_modules[i]);
-		pb_fork_hook(&pb_modules[i]);
+		pb_fork_hook(&pb_modules[i], session.flags & PB_WELCOME_PROGS);
 	}
 	if (!s->live)
 		pb_loader_hook(s->session);

@@ -117,7 +117,21 @@ static int open_maps(const struct pb_prog_file *f)
 static void map_again(void)
 {
 	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
-		pb_prog_map_again(&maps[i], map_paths[i].path);
+		pb_prog_map_again(&maps[i], map_paths[i].path, true);
+}
+
+/* If libc's code has made a hit in the child, the child has its own mappings already. If a file has
+ * gone, the child keeps the parent's mapping. */
+void pb_prog_forked(void)
+{
+	for (uint32_t i = 0; i < nr_maps && !pb_prog_runs_ready(); i++)
+		pb_prog_map_again(&maps[i], map_paths[i].path, false);
+}
+
+void pb_prog_leave(void)
+{
+	for (uint32_t i = 0; i < nr_maps; i++)
+		pb_prog_map_zeros(&maps[i]);
 }
 
 static void make_links(const struct pb_prog_file *f)

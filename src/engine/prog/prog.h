@@ -58,6 +58,16 @@ struct pb_prog_target pb_prog_hit(struct prog_site *p, struct pt_regs *regs);
  * programs may replace the result in regs. Context: hit path, at the exit. */
 void pb_prog_returned(struct pb_open_call *c, struct pt_regs *regs);
 
+/* Whether a run of the calling thread is under way: a handler has interrupted it. sp: a stack
+ * pointer of the thread's code. */
+bool pb_prog_is_running(uint64_t sp);
+/* Called in a forked child that is traced, right after the fork: lets go of the parent's locks.
+ * Makes system calls. Context: one thread, all signals blocked. */
+void pb_prog_forked(void);
+/* Called when no program will run any more. Maps zeros in place of the maps, so that this process
+ * no longer counts as one that has them, and a run that still goes on does no harm. */
+void pb_prog_leave(void);
+
 /* Whether some programs run at returns. */
 extern bool pb_prog_returns;
 
@@ -73,8 +83,11 @@ void pb_prog_no_return(void);
 int pb_prog_map(struct pb_bpf_map *map, const char *path);
 /* Gives a forked child a mapping of its own, at the same addresses, if the map's file still exists.
  * The child shares its parent's mapping, and so also the lock of the mapped file. But each process
- * needs a lock of its own, because the lock shows that its process lives. */
-void pb_prog_map_again(struct pb_bpf_map *map, const char *path);
+ * needs a lock of its own, because the lock shows that its process lives. owner: whether the child
+ * gets an owner number and a lock. Otherwise it has none. */
+void pb_prog_map_again(struct pb_bpf_map *map, const char *path, bool owner);
+/* Maps private zeros in place of the map's file, unless the map is a private copy. */
+void pb_prog_map_zeros(struct pb_bpf_map *map);
 /* prog_host.c: returns the host of attached programs. output: a ring buffer, or NULL; counts: an
  * array of one struct pb_progs_counts, or NULL; maps: the array of all maps. */
 const struct pb_bpf_host *pb_prog_host(struct pb_bpf_map *output, struct pb_bpf_map *counts,

@@ -11,8 +11,10 @@
  * verification. So a constant map is a private copy, which is read-only before programs are
  * verified. It needs no owner, because nothing writes to it.
  *
- * A forked child maps the files again, so that it has locks of its own. Before that, it has the
- * parent's mappings, and its lock is the parent's.
+ * A forked child has its parent's mappings, and its lock is the parent's: as long as the child has
+ * the mappings, a dead parent counts as living. So right after a fork by libc, the child maps the
+ * files again, without owner numbers. Its first run maps them once more, and gets owner numbers. A
+ * child that isn't traced maps zeros in place of the files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +136,7 @@ int pb_prog_map(struct pb_bpf_map *map, const char *path)
 	return err;
 }
 
-void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
+void pb_prog_map_again(struct pb_bpf_map *map, const char *path, bool owner)
 {
 	struct stat st;
 	long fd;
@@ -149,7 +151,14 @@ void pb_prog_map_again(struct pb_bpf_map *map, const char *path)
 	 * parent's number would count as dead. */
 	if (!pb_sys(SYS_fstat, fd, &st) && st.st_dev == map->dev && st.st_ino == map->ino &&
 	    !pb_sys_failed(map_at((long)map->head, (int)fd, map->size, map->mapped)) &&
-	    pb_bpf_become_owner(map, (int)fd))
+	    (!owner || pb_bpf_become_owner(map, (int)fd)))
 		map->owner = 0;
 	pb_sys(SYS_close, fd);
+}
+
+void pb_prog_map_zeros(struct pb_bpf_map *map)
+{
+	if (map->ino)
+		pb_pages_map((uint64_t)map->head, map->mapped, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -85,6 +85,8 @@ struct pb_thread;
 /* Called before the first run. Returns 0 or -errno. forked: maps the memory of the eBPF maps again;
  * it is called once in a forked child, before the child's first run. */
 int pb_prog_runs_start(void (*forked)(void));
+/* Whether runs are possible: in a forked child, `forked` was called. */
+bool pb_prog_runs_ready(void);
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, const void *frame);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,

@@ -102,6 +102,11 @@ int pb_prog_runs_start(void (*forked)(void))
 	return 0;
 }
 
+bool pb_prog_runs_ready(void)
+{
+	return runs && __atomic_load_n(&runs->ready, __ATOMIC_ACQUIRE);
+}
+
 /* Returns whether a hit of the thread shows that a jump has left the hit with the return slot `at`
  * on `stack`. As long as a handler that interrupted that hit is running, its own hits have lower
  * slots, or are on another stack. This also holds for a run at a return, because the code of the
@@ -289,6 +294,13 @@ static struct thread_runs *own_runs(const struct pb_thread *t)
 	struct thread_runs *r = t->top && runs ? &runs->threads[pb_thread_number(t)] : NULL;
 
 	return r && r->depth && r->tid == t->w.tid ? r : NULL;
+}
+
+bool pb_prog_is_running(uint64_t sp)
+{
+	struct thread_runs *r = own_runs(pb_tls);
+
+	return r && nr_running(r, sp);
 }
 
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)

@@ -3,10 +3,12 @@
 and reading the maps that it prints."""
 import os
 import re
+import select
 import subprocess
+import time
 
 import pbtest
-from pbtest import PATCHBAY, Skip
+from pbtest import PATCHBAY, Failure, Skip
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -54,6 +56,19 @@ def maps_of(text):
 def trace(p, name, *options, argv):
     r = pbtest.run([PATCHBAY, "bpf", "trace", "--hex", *options, p.objects[name], "--", *argv], 120, cwd=p.work)
     return r
+
+
+def wait_for(pipe, pattern):
+    """Waits until a command has printed the pattern. Returns what the command has printed."""
+    said, end = b"", time.monotonic() + pbtest.patience(60)
+    while not re.search(pattern, said):
+        if time.monotonic() > end:
+            raise Failure("the command doesn't print %r, but %r" % (pattern, said))
+        if select.select([pipe], [], [], 1)[0]:
+            said += (more := os.read(pipe.fileno(), 4096))
+            if not more:
+                raise Failure("the command has ended: %r" % said)
+    return said
 
 
 def runtime():

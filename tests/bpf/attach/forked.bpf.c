@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes a record to a ring buffer for each call. If the argument is 7777, the eBPF program kills
- * the process after it has reserved the record and before it submits the record. */
+ * the process after it has reserved the record and before it submits the record. If it is 8888, the
+ * eBPF program sends SIGUSR1 to the thread at this place. */
 #include <linux/bpf.h>
 #include <asm/ptrace.h>
 #include <bpf/bpf_helpers.h>
@@ -20,6 +21,8 @@ SEC("uprobe/forked:call") int on_call(struct pt_regs *ctx)
 	*r = PT_REGS_PARM1(ctx);
 	if (*r == 7777)
 		bpf_send_signal(9);
+	else if (*r == 8888)
+		bpf_send_signal_thread(10);
 	bpf_ringbuf_submit(r, 0);
 	return 1;
 }

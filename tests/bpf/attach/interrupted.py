@@ -5,10 +5,11 @@ import errno
 import os
 import re
 import signal
+import subprocess
 
 import pbtest
-from pbtest import Failure, Skip
-from attached import maps_of, trace
+from pbtest import PATCHBAY, Failure, Skip
+from attached import maps_of, trace, wait_for
 
 
 def test_forked(p):
@@ -18,6 +19,36 @@ def test_forked(p):
     if r.status != 9 or n != 51:
         raise Failure("status %d, %d records, not 51\n%s" % (r.status, n, pbtest.tail(r.err)))
     return "%d records" % n
+
+
+def test_outlived(p):
+    """A child that makes no call lives longer than its parent. If the parent dies while it runs an eBPF
+    program, the records after the parent's half-done one aren't held up."""
+    needs_system_calls()
+    argv = [PATCHBAY, "bpf", "trace", "--hex", p.objects["forked"], "--", p.build("forked", "forked.c"), "outlived",
+            str(pbtest.patience(200))]
+    command = subprocess.Popen(argv, cwd=p.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        shown = wait_for(command.stdout, rb"(?s)(== map: ring .*){11}")
+        os.kill(int(re.search(rb"sleeper (\d+)\n", shown).group(1)), signal.SIGKILL)  # fails if the child is gone
+        out, err = command.communicate(timeout=pbtest.patience(60))
+    finally:
+        pbtest.kill_group(command)
+    if command.returncode != 128 + signal.SIGKILL or b"== map: ring" in out:
+        raise Failure("status %d, %r\n%s" % (command.returncode, out[-300:], pbtest.tail(err)))
+    return "11 records"
+
+
+def test_let_go(p):
+    """A child that isn't traced keeps no map of eBPF programs."""
+    needs_system_calls()
+    argv = [p.build("forked", "forked.c"), "maps"]
+    for options, least in ([], 1), (["--no-fork"], 0):
+        r = pbtest.record(os.path.join(p.work, "let_go.data"), argv, "--bpf", p.objects["forked"], *options, cwd=p.work)
+        found = re.search(rb"^maps (\d+)$", r.out, re.M)
+        if r.status or not found or (int(found.group(1)) > 0) != least:
+            raise Failure("%s: status %d, %r\n%s" % (options, r.status, r.out[:300], pbtest.tail(r.err)))
+    return ""
 
 
 def test_filtered(p):

@@ -42,7 +42,7 @@ static void (*act)(void);
 
 static void map_again(void)
 {
-	pb_prog_map_again(&map, path);
+	pb_prog_map_again(&map, path, true);
 }
 
 static void on_step(int sig, siginfo_t *info, void *context)
