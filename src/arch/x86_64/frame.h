@@ -10,7 +10,7 @@
 #define PB_RED_ZONE		128	/* bytes below the stack pointer that signals leave alone */
 /* Number of bytes of stack that the C code of a slow path needs below the slot. scripts/check-stack
  * adds up what that code needs. */
-#define PB_HIT_ROOM		2304
+#define PB_HIT_ROOM		1920
 /* Number of bytes of stack that pb_prog_room() needs before it has checked whether PB_HIT_ROOM
  * bytes are left. */
 #define PB_LOOK_ROOM		384

@@ -32,22 +32,24 @@
 
 /* Closes the stack's calls of former periods (period.h), which may have ended unseen. If
  * interrupted code is in the middle of changing one of these calls, the stack keeps its old period.
- * Each further hit calls this function again until that code has finished. */
-static void begin_period(struct pb_thread *t, uint64_t slot)
+ * Each further hit calls this function again until that code has finished. Not inlined, so that its
+ * frame isn't on the stack while move_to_stack() calls other functions. */
+static __attribute__((noinline))
+void begin_period(struct pb_thread *t, uint64_t slot, uint32_t period)
 {
-	uint32_t period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
-
-	if (pb_likely(t->stack->period == period) || !pb_open_forget(&t->top, slot, PB_HOOKS(t)))
+	if (!pb_open_forget(&t->top, slot, PB_HOOKS(t)))
 		return;
 	pb_chain_set_period(t->stack, period);
 	pb_period_set_lo(t);
 }
 
 /* Moves t to the slot's stack. First writes the ENTRY of the old stack's innermost call, so that
- * this ENTRY comes before the records of the new stack. */
-static void switch_stack(struct pb_thread *t, uint64_t slot)
+ * this ENTRY comes before the records of the new stack. Returns whether t was on another stack.
+ * Not inlined, so that its frame isn't on the stack while pb_stacks_look() runs. */
+static __attribute__((noinline)) bool move_to_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *gone, *s;
+	uint32_t period;
 
 	if (pb_unlikely(t->visiting) && pb_stack_visit_was_left(t, slot))
 		pb_stack_end_visit(t);
@@ -68,8 +70,15 @@ static void switch_stack(struct pb_thread *t, uint64_t slot)
 		pb_calls_close_stack(t, gone, gone->hi - 8);
 		pb_stack_drop(gone);
 	}
-	begin_period(t, slot);
-	if (s)
+	period = __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
+	if (pb_unlikely(t->stack->period != period))
+		begin_period(t, slot, period);
+	return s;
+}
+
+static void switch_stack(struct pb_thread *t, uint64_t slot)
+{
+	if (move_to_stack(t, slot))
 		pb_stacks_look(t);
 }
 
@@ -138,10 +147,11 @@ static bool goes_on(struct pb_thread *t, uint32_t site)
  * the open call, and the caller closes it. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
-	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t));
+	const struct pb_open_hooks *hooks = PB_HOOKS(t);
+	struct pb_open_call *c = pb_open_at(&t->top, (uint64_t)slot, *slot, hooks);
 
 	if (!c || c->state == PB_ENTRY_PROG || !goes_on(t, c->site) ||
-	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t))))
+	    !(c = pb_open_exit(&t->top, (uint64_t)slot, *slot, hooks)))
 		return;
 	put_end(t, c, pb_clock(), true);
 	/* c's eBPF programs see no return, because c may also have been skipped by a jump */
@@ -152,13 +162,16 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
  * such a call has jumped to another function, and the call waits for that function's return. But
  * the site's function is now called again with the same slot. So a jump may have left the other
  * function, which then never returns. Therefore the waiting call ends here, and its eBPF programs
- * miss the return. */
-static void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
+ * miss the return. Not inlined, so that its frame isn't on the stack while pb_calls_watch() calls
+ * end_at(). */
+static __attribute__((noinline))
+void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
+	const struct pb_open_hooks *hooks = PB_HOOKS(t);
 	struct pb_open_call *c;
 
-	while ((c = pb_open_at(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t))) && c->site == site &&
-	       (c = pb_open_exit(&t->top, (uint64_t)slot, *slot, PB_HOOKS(t))))
+	while ((c = pb_open_at(&t->top, (uint64_t)slot, *slot, hooks)) && c->site == site &&
+	       (c = pb_open_exit(&t->top, (uint64_t)slot, *slot, hooks)))
 		go_on(t, c, slot, false);
 }
 
@@ -212,12 +225,27 @@ static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
 
+/* Does what end_at() does after the change of the stack. Not inlined, so that its frame isn't on
+ * the stack while switch_stack() runs. */
+static __attribute__((noinline)) void end_calls(struct pb_thread *t, uint64_t *slot)
+{
+	close_tail(t, slot);
+	pb_open_close(&t->top, (uint64_t)slot, PB_HOOKS(t));
+}
+
 /* Ends the calls that are over because a call begins in the slot. */
 static void end_at(struct pb_thread *t, uint64_t *slot)
 {
 	switch_stack(t, (uint64_t)slot);
-	close_tail(t, slot);
-	pb_open_close(&t->top, (uint64_t)slot, PB_HOOKS(t));
+	end_calls(t, slot);
+}
+
+/* Returns an entry for a call that begins in the slot. Not inlined, so that the hooks aren't on the
+ * stack while pb_calls_watch() and pb_calls_enter() call end_at(). */
+static __attribute__((noinline))
+struct pb_open_call *take_entry(struct pb_thread *t, uint64_t *slot)
+{
+	return pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t));
 }
 
 static uint8_t state_of(unsigned mode)
@@ -273,7 +301,7 @@ void pb_calls_enter(struct pb_site *site, uint64_t *slot, unsigned mode)
 	parent = innermost(t);
 	if (is_outside(parent, mode))
 		return;
-	if (mode & PB_ENTER_CALL || !(c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t)))) {
+	if (mode & PB_ENTER_CALL || !(c = take_entry(t, slot))) {
 		if (!(mode & (PB_ENTER_SILENT | PB_ENTER_LAZY)))
 			put_call(t, site, parent);
 		return;
@@ -309,7 +337,7 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 	outside |= !!(mode & PB_ENTER_CALL);
 	c = caller ? pb_open_push(&t->top, caller, (uint64_t)slot) : NULL;
 	if (!c)
-		c = pb_open_enter(&t->top, (uint64_t)slot, PB_HOOKS(t));
+		c = take_entry(t, slot);
 	if (c)
 		return begin_call(t, c, site, slot, *slot, outside ? PB_ENTRY_PROG : state_of(mode),
 				  watch);

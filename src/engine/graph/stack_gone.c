@@ -37,8 +37,9 @@ static bool is_over(const struct pb_open_call *c)
 
 /* Returns the slot of the outermost call that is over; 0: there is none. Looks at the calls from
  * the innermost one outwards, until a call isn't over. Then looks at the stack's outermost call: if
- * that is over, all calls are. */
-static uint64_t over_from(const struct pb_stack *s)
+ * that is over, all calls are. Not inlined, so that its frame isn't on the stack while
+ * pb_calls_close_stack() runs. */
+static __attribute__((noinline)) uint64_t over_from(const struct pb_stack *s)
 {
 	struct pb_open_call *c = __atomic_load_n(&s->top, __ATOMIC_RELAXED);
 	uint64_t outermost = pb_chain_outermost(s), slot = 0;
@@ -56,8 +57,8 @@ static uint64_t over_from(const struct pb_stack *s)
 }
 
 /* Returns whether the stack is unmapped. A stack that may still be used is readable at its upper
- * end. */
-static bool is_unmapped(const struct pb_stack *s)
+ * end. Not inlined, for the same reason. */
+static __attribute__((noinline)) bool is_unmapped(const struct pb_stack *s)
 {
 	uint64_t word;
 
