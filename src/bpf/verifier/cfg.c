@@ -460,74 +460,106 @@ static int depth_from(struct env *env, uint32_t root)
  * helpers. They change no verdict: a run needs as much room on the thread's stack as they find.
  *
  * A callback may even be recursive. But each path has at most PB_BPF_MAX_FRAMES frames, from the
- * start of the main program or of a global function on. Global functions aren't recursive, because
- * depth_from() finds such a recursion.
+ * start of the main program or of a global function on. And a chain has fewer than
+ * PB_BPF_MAX_FRAMES calls of global functions. depth_from() follows each of these calls: a global
+ * function gets no callback from its caller, so everything that it runs is in its own callees, or
+ * they load its address. depth_from() also finds recursive global functions.
+ *
+ * But passed[] doesn't tell for which of the verifications a subprogram passes a callback: in one
+ * the callback may call a global function, in whose verification the subprogram passes another
+ * callback. So the sets may have cycles through global functions, which no run has. Thus the
+ * functions below count calls of global functions, too.
  */
 typedef uint64_t sub_set[MAX_SUBPROGS / 64];
 
-struct deepest {
-	/* element k is for chains that have at most k + 1 frames, up to calls of global functions.
-	 * bytes: of the largest chain; nested: the most callbacks in a chain */
-	uint32_t bytes[PB_BPF_MAX_FRAMES], nested[PB_BPF_MAX_FRAMES];
+struct callees {
+	sub_set called, global;		/* called: without the global functions */
 };
 
-static bool in_set(const uint64_t *set, uint32_t n)
+struct deepest {
+	uint32_t bytes, nested;		/* bytes: of the largest chain; 0: there is no chain.
+					 * nested: the most callbacks in a chain */
+};
+
+/* The chains from a subprogram that have at most a certain number of calls of global functions. */
+struct chains {
+	/* element k: of these, the chains with at most k frames up to calls of global functions */
+	struct deepest in[PB_BPF_MAX_FRAMES + 1];
+	struct deepest less;		/* the last element, for one call less of global functions.
+					 * There is no chain if there can't be less */
+};
+
+static void deepen_by(struct deepest *d, const struct deepest *callee, bool passed)
 {
-	return set[n / 64] >> n % 64 & 1;
+	if (!callee->bytes)
+		return;
+	if (d->bytes < callee->bytes)
+		d->bytes = callee->bytes;
+	if (d->nested < callee->nested + passed)
+		d->nested = callee->nested + passed;
 }
 
-/* Extends the chains from s by the chains from its callees. Returns whether a chain from s has
- * become larger. */
-static bool extend(const struct env *env, const sub_set *calls, struct deepest *d, uint32_t s)
+/* Returns the largest chains from s with at most k frames. They are extended by the chains from the
+ * callees of s, with at most k - 1 frames. */
+static struct deepest extend(const struct env *env, const struct callees *c, const struct chains *d,
+			     uint32_t s, uint32_t k)
 {
-	uint32_t own = pb_align_up(env->subs[s].stack + PB_BPF_COUNTER, 16u) + PB_BPF_FRAME_REGS;
-	struct deepest old = d[s];
+	struct deepest most = { 0, 0 };
 
-	for (uint32_t k = 0; k < PB_BPF_MAX_FRAMES; k++) {
-		uint32_t bytes = 0, nested = 0;
+	for (uint32_t w = 0; w < MAX_SUBPROGS / 64; w++) {
+		uint64_t passed = env->passed[s][w], called = c[s].called[w] | passed;
 
-		for (uint32_t to = 0; to < env->nr_subs; to++) {
-			bool passed = in_set(env->passed[s], to), called = in_set(calls[s], to);
-			bool global = called && env->funcs[to] && env->funcs[to]->global;
-			uint32_t left = !passed && !called ? 0 : global ? PB_BPF_MAX_FRAMES : k;
+		for (; called; called &= called - 1) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(called);
 
-			if (left && bytes < d[to].bytes[left - 1])
-				bytes = d[to].bytes[left - 1];
-			if (left && nested < d[to].nested[left - 1] + passed)
-				nested = d[to].nested[left - 1] + passed;
+			deepen_by(&most, &d[w * 64 + bit].in[k - 1], passed >> bit & 1);
 		}
-		d[s].bytes[k] = own + bytes;
-		d[s].nested[k] = nested;
+		for (uint64_t left = c[s].global[w]; left; left &= left - 1)
+			deepen_by(&most, &d[w * 64 + (uint32_t)__builtin_ctzll(left)].less, false);
 	}
-	return memcmp(&old, &d[s], sizeof old);
+	most.bytes += pb_align_up(env->subs[s].stack + PB_BPF_COUNTER, 16u) + PB_BPF_FRAME_REGS;
+	return most;
+}
+
+/* Returns whether a global function is called. */
+static bool find_callees(const struct env *env, struct callees *c)
+{
+	bool any = false;
+
+	for (uint32_t s = 0; s < env->nr_subs; s++) {
+		for (uint32_t i = env->subs[s].start; i < env->subs[s + 1].start; i++) {
+			int to = form_at(env, i) == PB_BPF_CALL_PC ? callee_at(env, i) : -1;
+			bool global = to >= 0 && env->funcs[to] && env->funcs[to]->global;
+
+			if (to >= 0)
+				(global ? c[s].global : c[s].called)[to / 64] |= 1ull << to % 64;
+			any |= global;
+		}
+	}
+	return any;
 }
 
 static int find_deepest(struct env *env)
 {
-	size_t sets = env->nr_subs * sizeof(sub_set),
-		chains = env->nr_subs * sizeof(struct deepest);
-	sub_set *calls = pbv_pool_zero(&env->pool, sets);
-	struct deepest *d = pbv_pool_zero(&env->pool, chains);
-	bool more = true;
+	size_t sets = env->nr_subs * sizeof(struct callees),
+		chains = env->nr_subs * sizeof(struct chains);
+	struct callees *c = pbv_pool_zero(&env->pool, sets);
+	struct chains *d = pbv_pool_zero(&env->pool, chains);
+	uint32_t most;
 
-	if (!calls || !d)
+	if (!c || !d)
 		return -ENOMEM;
-	for (uint32_t s = 0; s < env->nr_subs; s++) {
-		for (uint32_t i = env->subs[s].start; i < env->subs[s + 1].start; i++) {
-			int to = form_at(env, i) == PB_BPF_CALL_PC ? callee_at(env, i) : -1;
-
-			if (to >= 0)
-				calls[s][to / 64] |= 1ull << to % 64;
-		}
+	most = find_callees(env, c) ? PB_BPF_MAX_FRAMES - 1 : 0;
+	for (uint32_t calls = 0; calls <= most; calls++) {
+		for (uint32_t s = 0; s < env->nr_subs; s++)
+			d[s].less = d[s].in[PB_BPF_MAX_FRAMES];
+		for (uint32_t k = 1; k <= PB_BPF_MAX_FRAMES; k++)
+			for (uint32_t s = 0; s < env->nr_subs; s++)
+				d[s].in[k] = extend(env, c, d, s, k);
 	}
-	while (more) {
-		more = false;
-		for (uint32_t s = env->nr_subs; s--;)
-			more |= extend(env, calls, d, s);
-	}
-	env->deepest = d[0].bytes[PB_BPF_MAX_FRAMES - 1];
-	env->nested = d[0].nested[PB_BPF_MAX_FRAMES - 1];
-	pbv_pool_put(&env->pool, calls, sets);
+	env->deepest = d[0].in[PB_BPF_MAX_FRAMES].bytes;
+	env->nested = d[0].in[PB_BPF_MAX_FRAMES].nested;
+	pbv_pool_put(&env->pool, c, sets);
 	pbv_pool_put(&env->pool, d, chains);
 	return 0;
 }

@@ -383,6 +383,41 @@ static void test_recursive_callback(void **state)
 	measure = false;
 }
 
+/* Two subprograms use the same third one to pass a callback to bpf_loop: the main program, and a
+ * global function that the main program's callback calls. No run is recursive, but the subprograms
+ * look as if the global function's callback were the main program's. */
+static void test_callbacks_through_one_subprogram(void **state)
+{
+	static const struct pb_bpf_func funcs[] = {
+		{ .insn = 0, .name = "main" }, { .insn = 5, .name = "pass" },
+		{ .insn = 12, .name = "callback" },
+		{ .insn = 15, .name = "global", .global = true }, { .insn = 20, .name = "inner" },
+	};
+	struct bpf_insn p[] = {
+		FUNC(1, 11), SUB(2), SET(0, 0), EXIT(),
+		/* pass */
+		MOV(2, 1), SET(1, 1), SET(3, 0), SET(4, 0), CALL(loop), SET(0, 0), EXIT(),
+		/* callback */
+		SUB(2), SET(0, 0), EXIT(),
+		/* global */
+		FUNC(1, 4), SUB(-13), SET(0, 0), EXIT(),
+		/* inner */
+		BPF_ST_MEM(BPF_DW, 10, -480, 0), SET(0, 0), EXIT(),
+	};
+	uint32_t large;
+
+	measure = true;
+	pb_bpf_settings.jit_enable = 1;
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+	large = room;
+	p[20].off = -8;
+	assert_int_equal(VERDICT_SUBS(KPROBE, p, funcs), 0);
+	assert_true(room);
+	assert_in_range(large, room, room + 480);
+	assert_in_range(large, 2048, 32768);
+	measure = false;
+}
+
 /* ---- locks -------------------------------------------------------------------------------- */
 
 #define VALUE(d, map)	BPF_LD_IMM64_RAW(d, BPF_PSEUDO_MAP_VALUE, map)
@@ -472,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_key_after_inner_callback),
 		cmocka_unit_test(test_frames_of_callbacks),
 		cmocka_unit_test(test_recursive_callback),
+		cmocka_unit_test(test_callbacks_through_one_subprogram),
 		cmocka_unit_test(test_lock_by_two_loads),
 		cmocka_unit_test(test_lock_of_other_value_on_other_path),
 		cmocka_unit_test(test_packet_pointer_moves_back),
