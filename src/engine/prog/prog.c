@@ -23,7 +23,6 @@
 #include "engine/latch.h"
 #include "engine/prog/prog.h"
 #include "engine/prog/prog_priv.h"
-#include "engine/sandbox.h"
 #include "engine/graph/thread.h"
 
 /* size of the table of sites; unused pages cost nothing */
@@ -112,11 +111,10 @@ static int open_maps(const struct pb_prog_file *f)
 	return 0;
 }
 
-/* Gives a forked child mappings of its own. Under a seccomp filter the old mappings stay, because
- * the filter may kill the program for opening files. */
+/* Gives a forked child mappings of its own. */
 static void map_again(void)
 {
-	for (uint32_t i = 0; i < nr_maps && !pb_sandboxed; i++)
+	for (uint32_t i = 0; i < nr_maps; i++)
 		pb_prog_map_again(&maps[i], map_paths[i].path, true);
 }
 

@@ -83,9 +83,10 @@ int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, const struct pb_bpf_
 #define PB_PROG_NOT_READY	((struct pb_prog_open *)1)
 struct pb_thread;
 /* Called before the first run. Returns 0 or -errno. forked: maps the memory of the eBPF maps again;
- * it is called once in a forked child, before the child's first run. */
+ * it is called once in a forked child, before the child's first run, unless the process has set a
+ * seccomp filter. All signals are blocked, so it must not fault. */
 int pb_prog_runs_start(void (*forked)(void));
-/* Whether runs are possible: in a forked child, `forked` was called. */
+/* Whether runs are possible: a forked child has been prepared. */
 bool pb_prog_runs_ready(void);
 struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, const void *frame);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);

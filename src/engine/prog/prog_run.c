@@ -19,8 +19,10 @@
  *
  * In a forked child the kernel wipes the list, because all runs but those of the forking thread
  * exist only in the parent. So the first run of each thread of the child finds that the thread is
- * new. The first of these runs in the child prepares the child. A run that comes meanwhile is left
- * out, because it would use maps while they get their new owner.
+ * new. The first of these runs in the child prepares the child. A run that comes meanwhile in
+ * another thread is left out, because it would use maps while they get their new owner. In the
+ * preparing thread all signals are blocked. So no handler forks in the middle of the preparation,
+ * or leaves it by a jump.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -71,14 +73,12 @@ struct thread_runs {
 	struct pb_prog_open runs[MOST_NESTED];
 };
 
+enum { NEW, PREPARING, READY };		/* PREPARING: a thread prepares the process for runs;
+					 * READY: runs are possible */
+
 /* All bytes are 0 in a forked child (MADV_WIPEONFORK). */
 static struct process_runs {
-	uint32_t preparing;		/* the thread that prepares the process for runs, or has
-					 * done so */
-	uint32_t ready;			/* runs are possible */
-	uint64_t slot;			/* the return slot of the hit that prepares the process */
-	const struct pb_stack *stack;	/* that of `slot`, stored after it; NULL: the preparation
-					 * hasn't begun */
+	uint32_t state;
 	uint8_t cpu_slot_taken[PB_BPF_MAX_CPU_SLOTS];
 	struct thread_runs threads[PB_MAX_THREADS];
 } *runs;
@@ -98,13 +98,13 @@ int pb_prog_runs_start(void (*forked)(void))
 	pb_bpf_vdso_range(&vdso_start, &vdso_size);
 	prepare = forked;
 	runs = (void *)p;
-	runs->preparing = runs->ready = 1;
+	runs->state = READY;
 	return 0;
 }
 
 bool pb_prog_runs_ready(void)
 {
-	return runs && __atomic_load_n(&runs->ready, __ATOMIC_ACQUIRE);
+	return runs && __atomic_load_n(&runs->state, __ATOMIC_ACQUIRE) == READY;
 }
 
 /* Returns whether a hit of the thread shows that a jump has left the hit with the return slot `at`
@@ -117,33 +117,31 @@ static bool is_left(const struct pb_stack *stack, uint64_t at, const struct pb_t
 	return stack == t->stack && slot >= at;
 }
 
-/* Returns whether runs are possible in this process. Prepares a forked child, unless another thread
- * is already doing this, or a handler has interrupted the preparation. If the handler prepared the
- * child in the middle of the preparation, the latter would go on and map files over those of the
- * handler's preparation, and the locks of the owner numbers would be lost. A thread whose handler
- * has left the preparation by a jump begins again. */
-static bool is_ready(const struct pb_thread *t, uint64_t slot)
+static bool replace_state(uint32_t *was, uint32_t state)
 {
-	uint32_t other = 0, tid = t->w.tid;
+	return __atomic_compare_exchange_n(&runs->state, was, state, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
+}
 
-	if (__atomic_load_n(&runs->ready, __ATOMIC_ACQUIRE))
+/* Returns whether runs are possible in this process. Prepares a forked child, unless another thread
+ * is already doing this. Under a seccomp filter the child needs no preparation: it keeps the old
+ * mappings, because the filter may kill the program for opening files. */
+static bool is_ready(void)
+{
+	uint64_t all = ~0ull, mask;
+	uint32_t was = NEW;
+
+	if (pb_prog_runs_ready())
 		return true;
-	if (!__atomic_compare_exchange_n(&runs->preparing, &other, tid, false, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED) &&
-	    (other != tid || (runs->stack && !is_left(runs->stack, runs->slot, t, slot))))
-		return false;
-	runs->stack = NULL;
-	pb_barrier();
-	runs->slot = slot;
-	pb_barrier();
-	runs->stack = t->stack;
-	pb_barrier();
-	/* a handler that came before this store may have prepared the child */
-	if (__atomic_load_n(&runs->ready, __ATOMIC_ACQUIRE))
-		return true;
-	prepare();
-	__atomic_store_n(&runs->ready, 1, __ATOMIC_RELEASE);
-	return true;
+	if (pb_sandboxed || pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(mask)))
+		return replace_state(&was, READY) || was == READY;
+	if (replace_state(&was, PREPARING)) {
+		prepare();
+		was = READY;
+		__atomic_store_n(&runs->state, READY, __ATOMIC_RELEASE);
+	}
+	pb_sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	return was == READY;
 }
 
 /* Takes a free per-CPU slot; the search begins at `first`. Returns the slot's number plus 1; 0: all
@@ -360,7 +358,7 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, cons
 	struct pb_prog_open *o;
 
 	if (pb_unlikely(r->tid != t->w.tid)) {
-		if (!is_ready(t, slot))
+		if (!is_ready())
 			return PB_PROG_NOT_READY;
 		/* the mask is that of a thread that has ended */
 		r->deferred = 0;

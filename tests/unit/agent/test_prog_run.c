@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Interrupts the preparation of a forked child for runs of eBPF programs, at its instructions
- * (engine/prog/prog_run.c, prog_map.c). The signal handler makes a hit itself, or leaves the
- * preparation by a jump. In both cases, the child must hold the lock of its owner number after it.
+ * A signal comes in the middle of the preparation of a forked child for runs of eBPF programs, at
+ * each of its instructions (engine/prog/prog_run.c, prog_map.c). The signal handler makes a hit
+ * itself, leaves the code by a jump, or forks. After that, runs must be possible, and the child
+ * must hold the lock of its owner number. A process that the handler has forked must have no part
+ * in this lock. The parent traces the child, because the preparation blocks all signals.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -10,24 +12,25 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/sys.h"
 #include "bpf/map/map_file.h"
 #include "bpf/map/map_owner.h"
 #include "engine/graph/thread.h"
 #include "engine/prog/prog.h"
 #include "engine/prog/prog_priv.h"
 #include "engine/sandbox.h"
-#include "../step_path.h"
 
 #define SLOT		0x7000
 #define STRIDE		3
 #define MOST_STEPS	100000
 
-enum { READY, OVER, NOT_READY, NO_LOCK };	/* exit statuses of a child. OVER: the preparation
-						 * was over before the step */
+enum { OKAY, NOT_READY, NO_LOCK, SHARED };	/* exit statuses of a child */
 
 uint32_t pb_sandboxed;
 bool pb_filtered;
@@ -37,26 +40,25 @@ static struct pb_stack stack;
 static struct pb_bpf_map made, map;
 static char path[32];
 static sigjmp_buf left;
-static volatile long step, step_at;
-static void (*act)(void);
+static volatile bool *over;		/* in shared memory: the child's first run is open */
+static int to_child[2], from_child[2];	/* pipes to and from the process that a handler forks */
+static volatile pid_t forked;
+static void (*volatile act)(void);
 
 static void map_again(void)
 {
 	pb_prog_map_again(&map, path, true);
 }
 
-static void on_step(int sig, siginfo_t *info, void *context)
+static void on_signal(int sig)
 {
-	step = step + 1;
-	if (step != step_at)
-		return;
 	act();
-	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
 }
 
 static void hit(void)
 {
-	struct pb_prog_open *o = pb_prog_open(&thread, SLOT - 512, NULL);
+	static struct pb_prog_run run;
+	struct pb_prog_open *o = pb_prog_open(&thread, SLOT - 512, &run);
 
 	if (o != PB_PROG_NOT_READY)
 		pb_prog_close(&thread, o);
@@ -67,51 +69,112 @@ static void leave(void)
 	siglongjmp(left, 1);
 }
 
-static bool has_lock(void)
+/* Does what the replacement of fork (engine/fork.c) does in a child. */
+static void fork_child(void)
+{
+	forked = fork();
+	if (!forked && !pb_prog_runs_ready())
+		pb_prog_map_again(&map, path, false);
+}
+
+static bool is_locked(uint32_t owner)
 {
 	short type = F_WRLCK;
 	int fd = open(path, O_RDWR);
+	bool locked = fd >= 0 && !pb_bpf_owner_lock(fd, F_OFD_GETLK, &type, owner, 1) &&
+		      type != F_UNLCK;
 
-	return fd >= 0 && map.owner && !pb_bpf_owner_lock(fd, F_OFD_GETLK, &type, map.owner, 1) &&
-	       type != F_UNLCK;
+	close(fd);
+	return locked;
+}
+
+/* Run in the process that a handler has forked. It lives until the pipe has no writer any more. */
+static void show_owner(void)
+{
+	char c;
+
+	close(to_child[1]);
+	if (write(from_child[1], &map.owner, sizeof(map.owner)) == sizeof(map.owner))
+		while (read(to_child[0], &c, 1) > 0)
+			;
+	_exit(0);
+}
+
+static bool shares_lock(void)
+{
+	uint32_t owner;
+
+	if (read(from_child[0], &owner, sizeof(owner)) != sizeof(owner))
+		return true;
+	close(to_child[1]);
+	waitpid(forked, NULL, 0);
+	return owner && (owner == map.owner || is_locked(owner));
 }
 
 static int run_in_child(void)
 {
-	static struct pb_prog_open *o;
+	static struct pb_prog_run run, deeper;
+	struct pb_prog_open *o;
 
+	forked = -1;
+	if (pipe(to_child) || pipe(from_child))
+		return NO_LOCK;
 	if (!sigsetjmp(left, 1)) {
-		set_trap_flag(true);
-		o = pb_prog_open(&thread, SLOT, NULL);
-		set_trap_flag(false);
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		pb_sys(SYS_kill, getpid(), SIGSTOP);
+		o = pb_prog_open(&thread, SLOT, &run);
+		*over = true;
 	} else {
-		o = pb_prog_open(&thread, SLOT, NULL);
+		o = pb_prog_open(&thread, SLOT - 512, &deeper);
 	}
+	if (!forked)
+		show_owner();
 	if (!o || o == PB_PROG_NOT_READY)
 		return NOT_READY;
-	if (!has_lock())
+	if (!map.owner || !is_locked(map.owner))
 		return NO_LOCK;
-	return step < step_at ? OVER : READY;
+	return forked > 0 && shares_lock() ? SHARED : OKAY;
+}
+
+/* Steps the child so many times, or until its run is open. Returns false if it is open. */
+static bool go(pid_t pid, long steps)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	while (steps-- && !*over) {
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, 0, 0), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	}
+	return !*over;
 }
 
 static void interrupt(void (*handler)(void))
 {
-	struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
-	int status = READY;
+	bool more = true;
+	int status;
+	long at;
 
 	act = handler;
-	sigaction(SIGTRAP, &sa, NULL);
-	for (step_at = 1; status == READY && step_at < MOST_STEPS; step_at += STRIDE) {
-		pid_t pid = fork();
+	signal(SIGUSR1, on_signal);
+	for (at = 1; more && at < MOST_STEPS; at += STRIDE) {
+		pid_t pid;
 
+		*over = false;
+		pid = fork();
 		if (!pid)
 			_exit(run_in_child());
+		more = go(pid, at);
+		if (more)
+			kill(pid, SIGUSR1);
+		assert_int_equal(ptrace(PTRACE_DETACH, pid, 0, 0), 0);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_true(WIFEXITED(status));
-		status = WEXITSTATUS(status);
+		assert_int_equal(WEXITSTATUS(status), OKAY);
 	}
-	assert_int_equal(status, OVER);
-	assert_true(step_at > 100);
+	assert_false(more);
+	assert_true(at > 100);
 }
 
 static void a_handler_makes_a_hit(void **state)
@@ -124,6 +187,11 @@ static void a_handler_jumps(void **state)
 	interrupt(leave);
 }
 
+static void a_handler_forks(void **state)
+{
+	interrupt(fork_child);
+}
+
 static int start(void **state)
 {
 	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 },
@@ -132,7 +200,8 @@ static int start(void **state)
 	thread.w.tid = 77;
 	thread.stack = &stack;
 	pb_threads = &thread;
-	if (pb_bpf_map_create(&made, &spec))
+	over = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (over == MAP_FAILED || pb_bpf_map_create(&made, &spec))
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", made.fd);
 	return pb_prog_map(&map, path) || pb_prog_runs_start(map_again) ? -1 : 0;
@@ -143,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_handler_makes_a_hit),
 		cmocka_unit_test(a_handler_jumps),
+		cmocka_unit_test(a_handler_forks),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
