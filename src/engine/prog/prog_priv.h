@@ -77,7 +77,8 @@ int pb_prog_make(const struct pb_prog_file *f, uint32_t nr, const struct pb_bpf_
 		 const char **why);
 
 /* prog_run.c: pb_prog_open() notes that a run begins, at a hit with this return slot. All code of
- * the run has its frames below `frame`, which lies below the slot. It returns
+ * the run has its frames below *run, which lies below the slot. run->open is set before the run is
+ * in the thread's list of runs, and stays until the run ends. pb_prog_open() returns
  * PB_PROG_NOT_READY if the run must be left out, because another thread is still preparing the
  * forked child for runs. pb_prog_close() notes that the run has ended. Context: hit path. */
 #define PB_PROG_NOT_READY	((struct pb_prog_open *)1)
@@ -88,7 +89,8 @@ struct pb_thread;
 int pb_prog_runs_start(void (*forked)(void));
 /* Whether runs are possible: a forked child has been prepared. */
 bool pb_prog_runs_ready(void);
-struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, const void *frame);
+struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot,
+				  struct pb_prog_run *run);
 void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o);
 /* Takes a per-CPU slot that no other run has, out of nr slots (nr > 0). If all slots are taken,
  * returns the last slot. */

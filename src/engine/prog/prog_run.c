@@ -49,8 +49,8 @@
 
 struct pb_prog_open {
 	uint64_t slot;
-	uint64_t frame;			/* the run's state is here on the stack, and all of its
-					 * code runs below */
+	uint64_t frame;			/* the run's state (struct pb_prog_run) is here on the
+					 * stack, and all of its code runs below */
 	const struct pb_stack *stack;
 	uint32_t cpu_slot;		/* number of the run's per-CPU slot, plus 1; 0: it has
 					 * none */
@@ -275,15 +275,33 @@ static bool in_vdso(const struct pb_prog_open *o, const ucontext_t *uc)
 	       o->vdso - pb_context_sp(uc) < VDSO_STACK;
 }
 
-/* Returns the number of the thread's runs that a jump can't have left. sp: the stack pointer of the
- * thread's code, not of the agent's. A handler that the agent doesn't know of may have left the
- * others. */
+/* Returns whether the thread's code, with the stack pointer sp, shows that a jump has left the run:
+ * the code is above the run's frames. */
+static bool is_above(const struct pb_prog_open *o, uint64_t sp)
+{
+	return pb_stack_holds(o->stack, sp) && sp > o->frame;
+}
+
+/* Returns false if the run's state is no longer on the stack: a jump has left the run, and then
+ * deeper code of the program has overwritten its state. If sp is below the state, on the same
+ * stack, the memory up to the state is in use. Otherwise it may be unmapped, and isn't read. */
+static bool has_state(const struct pb_prog_open *o, uint64_t sp)
+{
+	return !pb_stack_holds(o->stack, sp) || !pb_stack_holds(o->stack, o->frame) ||
+	       sp > o->frame || ((const struct pb_prog_run *)o->frame)->open == o;
+}
+
+/* Returns the number of the thread's runs up to the innermost one that may be under way; 0: there
+ * is none. sp: the stack pointer of the thread's code, not of the agent's. A handler that the agent
+ * doesn't know of may have left the others. If it has left a run whose state is overwritten, a run
+ * after that one may be under way. */
 static uint32_t nr_running(const struct thread_runs *r, uint64_t sp)
 {
 	uint32_t nr = 0;
 
-	while (nr < r->depth && !(pb_stack_holds(r->runs[nr].stack, sp) && sp > r->runs[nr].frame))
-		nr++;
+	for (uint32_t i = 0; i < r->depth && !is_above(&r->runs[i], sp); i++)
+		if (has_state(&r->runs[i], sp))
+			nr = i + 1;
 	return nr;
 }
 
@@ -352,7 +370,8 @@ static void abandon_left(struct thread_runs *r, const struct pb_thread *t, uint6
 		let_signals_in_after_jump(r);
 }
 
-struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, const void *frame)
+struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot,
+				  struct pb_prog_run *run)
 {
 	struct thread_runs *r = &runs->threads[pb_thread_number(t)];
 	struct pb_prog_open *o;
@@ -371,12 +390,13 @@ struct pb_prog_open *pb_prog_open(const struct pb_thread *t, uint64_t slot, cons
 		return NULL;
 	o = &r->runs[r->depth];
 	o->slot = slot;
-	o->frame = (uint64_t)frame;
+	o->frame = (uint64_t)run;
 	o->stack = t->stack;
 	o->cpu_slot = 0;
 	o->nr_held = 0;
 	o->handler = false;
 	o->vdso = 0;
+	run->open = o;
 	pb_barrier();
 	r->depth++;
 	return o;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A signal comes in the middle of the preparation of a forked child for runs of eBPF programs, at
- * each of its instructions (engine/prog/prog_run.c, prog_map.c). The signal handler makes a hit
+ * Runs of eBPF programs that a handler leaves by a jump (engine/prog/prog_run.c).
+ *
+ * In the first tests, a signal comes in the middle of the preparation of a forked child for runs of
+ * eBPF programs, at each of its instructions (also those of prog_map.c). The handler makes a hit
  * itself, leaves the code by a jump, or forks. After that, runs must be possible, and the child
  * must hold the lock of its owner number. A process that the handler has forked must have no part
  * in this lock. The parent traces the child, because the preparation blocks all signals.
@@ -12,6 +14,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -37,6 +40,7 @@ bool pb_filtered;
 
 static struct pb_thread thread;
 static struct pb_stack stack;
+static struct pb_process process;
 static struct pb_bpf_map made, map;
 static char path[32];
 static sigjmp_buf left;
@@ -192,6 +196,44 @@ static void a_handler_forks(void **state)
 	interrupt(fork_child);
 }
 
+/* ---- runs that were left ----------------------------------------------------------------- */
+
+static char memory[1 << 16] __attribute__((aligned(16)));
+
+/* A run whose state is at this offset in the stack */
+static struct pb_prog_run *run_at(uint32_t offset)
+{
+	return (struct pb_prog_run *)(memory + offset);
+}
+
+static struct pb_prog_open *open_at(uint32_t offset)
+{
+	return pb_prog_open(&thread, (uint64_t)(memory + offset + 1024), run_at(offset));
+}
+
+static bool is_running_at(uint32_t offset)
+{
+	return pb_prog_is_running((uint64_t)(memory + offset));
+}
+
+/* A jump has left a run. Deeper code of the program overwrites the run's state. Then it makes a hit
+ * of its own. */
+static void a_left_run_is_overwritten(void **state)
+{
+	struct pb_prog_open *o = open_at(0x8000), *inner;
+
+	assert_true(is_running_at(0x4000));
+	assert_false(is_running_at(0xc000));
+	memset(run_at(0x8000), 0xff, sizeof(struct pb_prog_run));
+	assert_false(is_running_at(0x4000));
+	inner = open_at(0x4000);
+	assert_true(is_running_at(0x2000));
+	assert_false(is_running_at(0x6000));
+	pb_prog_close(&thread, inner);
+	assert_false(is_running_at(0x2000));
+	pb_prog_close(&thread, o);
+}
+
 static int start(void **state)
 {
 	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 },
@@ -199,6 +241,11 @@ static int start(void **state)
 
 	thread.w.tid = 77;
 	thread.stack = &stack;
+	thread.top = (struct pb_open_call *)memory;
+	stack.lo = (uint64_t)memory;
+	stack.hi = stack.lo + sizeof(memory);
+	pb_process = &process;
+	pb_tls = &thread;
 	pb_threads = &thread;
 	over = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (over == MAP_FAILED || pb_bpf_map_create(&made, &spec))
@@ -213,6 +260,7 @@ int main(void)
 		cmocka_unit_test(a_handler_makes_a_hit),
 		cmocka_unit_test(a_handler_jumps),
 		cmocka_unit_test(a_handler_forks),
+		cmocka_unit_test(a_left_run_is_overwritten),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
