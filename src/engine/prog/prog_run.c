@@ -276,10 +276,14 @@ static bool in_vdso(const struct pb_prog_open *o, const ucontext_t *uc)
 }
 
 /* Returns whether the thread's code, with the stack pointer sp, shows that a jump has left the run:
- * the code is above the run's frames. */
-static bool is_above(const struct pb_prog_open *o, uint64_t sp)
+ * the code is above the run's frames. If the code may run on another stack that lies inside of the
+ * run's stack, it doesn't show this. */
+static bool is_above(const struct pb_prog_open *o, const struct pb_thread *t, uint64_t sp)
 {
-	return pb_stack_holds(o->stack, sp) && sp > o->frame;
+	const struct pb_stack *s = o->stack;
+
+	return pb_stack_holds(s, sp) && sp > o->frame && !(pb_process->holes && s == &t->own) &&
+	       !(t->alternate && t->alternate != s && pb_stack_holds(t->alternate, sp));
 }
 
 /* Returns false if the run's state is no longer on the stack: a jump has left the run, and then
@@ -295,11 +299,11 @@ static bool has_state(const struct pb_prog_open *o, uint64_t sp)
  * is none. sp: the stack pointer of the thread's code, not of the agent's. A handler that the agent
  * doesn't know of may have left the others. If it has left a run whose state is overwritten, a run
  * after that one may be under way. */
-static uint32_t nr_running(const struct thread_runs *r, uint64_t sp)
+static uint32_t nr_running(const struct thread_runs *r, const struct pb_thread *t, uint64_t sp)
 {
 	uint32_t nr = 0;
 
-	for (uint32_t i = 0; i < r->depth && !is_above(&r->runs[i], sp); i++)
+	for (uint32_t i = 0; i < r->depth && !is_above(&r->runs[i], t, sp); i++)
 		if (has_state(&r->runs[i], sp))
 			nr = i + 1;
 	return nr;
@@ -316,7 +320,7 @@ bool pb_prog_is_running(uint64_t sp)
 {
 	struct thread_runs *r = own_runs(pb_tls);
 
-	return r && nr_running(r, sp);
+	return r && nr_running(r, pb_tls, sp);
 }
 
 bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
@@ -332,7 +336,7 @@ bool pb_prog_defer(int sig, void *siginfo, void *ucontext, bool in_run)
 	/* If a jump has left the run, perhaps no run ever closes, and a queued signal would never
 	 * be delivered. If the signal hasn't interrupted code of the run, a handler that the agent
 	 * doesn't know of runs in the middle of the run, or such a handler has left the run. */
-	nr = nr_running(r, pb_context_sp(uc));
+	nr = nr_running(r, pb_tls, pb_context_sp(uc));
 	if (!nr)
 		return false;
 	o = &r->runs[nr - 1];

@@ -234,6 +234,33 @@ static void a_left_run_is_overwritten(void **state)
 	pb_prog_close(&thread, o);
 }
 
+/* A handler on a stack that lies inside of the run's stack has interrupted the run. */
+static void a_stack_lies_in_the_stack(void **state)
+{
+	struct pb_stack alternate = {
+		.lo = (uint64_t)(memory + 0xc000), .hi = (uint64_t)(memory + 0xe000),
+	};
+	struct pb_prog_open *o = open_at(0x8000);
+
+	thread.alternate = &alternate;
+	assert_true(is_running_at(0xd000));
+	assert_false(is_running_at(0xf000));
+	thread.alternate = NULL;
+	pb_prog_close(&thread, o);
+	assert_false(is_running_at(0xd000));
+
+	/* a stack that was made by makecontext() */
+	thread.own = stack;
+	thread.stack = &thread.own;
+	process.holes = true;
+	o = open_at(0x8000);
+	assert_true(is_running_at(0xd000));
+	process.holes = false;
+	assert_false(is_running_at(0xd000));
+	pb_prog_close(&thread, o);
+	thread.stack = &stack;
+}
+
 static int start(void **state)
 {
 	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 },
@@ -261,6 +288,7 @@ int main(void)
 		cmocka_unit_test(a_handler_jumps),
 		cmocka_unit_test(a_handler_forks),
 		cmocka_unit_test(a_left_run_is_overwritten),
+		cmocka_unit_test(a_stack_lies_in_the_stack),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
