@@ -426,6 +426,8 @@ void pb_prog_close(const struct pb_thread *t, struct pb_prog_open *o)
 		pb_barrier();
 		r->depth--;
 	}
+	if (pb_unlikely(r->depth < r->deferred))
+		let_signals_in_after_jump(r);
 	if (o->cpu_slot)
 		give_cpu_slot(o);
 	pb_barrier();

@@ -48,6 +48,7 @@ static volatile bool *over;		/* in shared memory: the child's first run is open 
 static int to_child[2], from_child[2];	/* pipes to and from the process that a handler forks */
 static volatile pid_t forked;
 static void (*volatile act)(void);
+static volatile int came;		/* number of deferred signals that were delivered */
 
 static void map_again(void)
 {
@@ -261,6 +262,38 @@ static void a_stack_lies_in_the_stack(void **state)
 	thread.stack = &stack;
 }
 
+static void on_deferred(int sig, siginfo_t *info, void *context)
+{
+	came = came + 1;
+}
+
+/* A handler makes a hit in the middle of a run. A signal is deferred until the end of the inner
+ * run. Another handler jumps out of both, back to the outer run, and sets the mask. When the outer
+ * run ends, the mask stays. */
+static void a_deferred_signal_of_a_left_run(void **state)
+{
+	struct sigaction sa = { .sa_sigaction = on_deferred, .sa_flags = SA_SIGINFO };
+	siginfo_t info = { .si_signo = SIGUSR2, .si_code = SI_QUEUE };
+	struct pb_prog_open *outer = open_at(0x8000);
+	ucontext_t context = { 0 };
+	sigset_t mask;
+
+	came = 0;
+	sigaction(SIGUSR2, &sa, NULL);
+	assert_non_null(open_at(0x4000));
+	context.uc_mcontext.gregs[REG_RSP] = (greg_t)(memory + 0x2000);
+	/* the mask of the outer run's handler */
+	sigaddset(&context.uc_sigmask, SIGUSR1);
+	assert_true(pb_prog_defer(SIGUSR2, &info, &context, true));
+	assert_int_equal(came, 0);
+	sigemptyset(&mask);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	assert_int_equal(came, 1);
+	pb_prog_close(&thread, outer);
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	assert_false(sigismember(&mask, SIGUSR1));
+}
+
 static int start(void **state)
 {
 	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 },
@@ -289,6 +322,7 @@ int main(void)
 		cmocka_unit_test(a_handler_forks),
 		cmocka_unit_test(a_left_run_is_overwritten),
 		cmocka_unit_test(a_stack_lies_in_the_stack),
+		cmocka_unit_test(a_deferred_signal_of_a_left_run),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
