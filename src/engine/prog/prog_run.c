@@ -180,7 +180,9 @@ static bool held_outside(const struct thread_runs *r, const void *what)
 
 /* Gives back everything that the innermost run holds. The run is abandoned. A lock that an outer
  * run holds stays: the innermost run has only tried to take it. If the outer run is abandoned, too,
- * it is the next. */
+ * it is the next. This doesn't apply to words of more than 32 bits, which no lock has: a run
+ * doesn't try to take what is taken already. So if both runs hold the same, the outer run was
+ * interrupted before it could take it. */
 static void abandon(struct thread_runs *r)
 {
 	struct pb_prog_open *o = &r->runs[r->depth - 1];
@@ -193,7 +195,7 @@ static void abandon(struct thread_runs *r)
 		pb_barrier();
 		if (map->attr.type == BPF_MAP_TYPE_RINGBUF)
 			pb_bpf_ringbuf_submit(map, what, BPF_RB_NO_WAKEUP, true);
-		else if (!held_outside(r, what))
+		else if (word >> 32 || !held_outside(r, what))
 			pb_bpf_map_abandon(map, what, word);
 	}
 	give_cpu_slot(o);

@@ -294,6 +294,38 @@ static void a_deferred_signal_of_a_left_run(void **state)
 	assert_false(sigismember(&mask, SIGUSR1));
 }
 
+/* A run is about to announce a change of an element. A handler interrupts it, and a run in the
+ * handler makes the same announcement, and is left by a jump. Or it fills the same bucket of a map
+ * of stacks. A lock is different: the inner run may only have tried to take it. */
+static void both_runs_take_the_same(uint32_t type, uint64_t word, uint64_t *what, uint64_t after)
+{
+	struct pb_bpf_map_spec spec = { .attr = { type, 4, 64, 4, 0 }, .cpu_slots = 1,
+		.types = { .spin_lock_off = 0, .timer_off = -1 } };
+	struct pb_prog_open *outer = open_at(0x8000), *last;
+	struct pb_bpf_map m;
+
+	assert_int_equal(pb_bpf_map_create(&m, &spec), 0);
+	pb_prog_takes(&run_at(0x8000)->run, &m, what, word);
+	assert_non_null(open_at(0x4000));
+	pb_prog_takes(&run_at(0x4000)->run, &m, what, word);
+	*what = word;
+	last = open_at(0x6000);
+	assert_true(*what == after);
+	pb_prog_close(&thread, last);
+	pb_prog_gives(&run_at(0x8000)->run, what);
+	pb_prog_close(&thread, outer);
+	pb_bpf_map_close(&m);
+}
+
+static void an_outer_run_has_noted_the_same(void **state)
+{
+	uint64_t words[8];
+
+	both_runs_take_the_same(BPF_MAP_TYPE_HASH, 77ull << 32 | 1, words, 0);
+	both_runs_take_the_same(BPF_MAP_TYPE_STACK_TRACE, 77ull << 32 | 2, words, 1ull << 12);
+	both_runs_take_the_same(BPF_MAP_TYPE_ARRAY, 77, words, 77);
+}
+
 static int start(void **state)
 {
 	struct pb_bpf_map_spec spec = { .attr = { BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0 },
@@ -323,6 +355,7 @@ int main(void)
 		cmocka_unit_test(a_left_run_is_overwritten),
 		cmocka_unit_test(a_stack_lies_in_the_stack),
 		cmocka_unit_test(a_deferred_signal_of_a_left_run),
+		cmocka_unit_test(an_outer_run_has_noted_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
