@@ -118,8 +118,8 @@ static void map_again(void)
 		pb_prog_map_again(&maps[i], map_paths[i].path, true);
 }
 
-/* If libc's code has made a hit in the child, the child has its own mappings already. If a file has
- * gone, the child keeps the parent's mapping. */
+/* If libc's code has made a hit in the child, the child has its own mappings already. If a file
+ * can't be opened, the child keeps the parent's mapping. */
 void pb_prog_forked(void)
 {
 	for (uint32_t i = 0; i < nr_maps && !pb_prog_runs_ready(); i++)
@@ -162,6 +162,8 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	if (!pb_prog_file_check(&f, file, size))
 		return err;
 	*why = "the memory of an eBPF map can't be mapped";
+	/* another thread may fork meanwhile: its child reads the paths of the maps that are open */
+	map_paths = f.maps;
 	err = pb_prog_runs_start(map_again);
 	if (!err)
 		err = open_maps(&f);
@@ -172,7 +174,6 @@ int pb_prog_start(const void *file, uint64_t size, const char **why)
 	host = pb_prog_host(map_of(f.head->output, BPF_MAP_TYPE_RINGBUF),
 			    map_of(f.head->counts, BPF_MAP_TYPE_ARRAY), maps);
 	pb_prog_use_pages();
-	map_paths = f.maps;
 	pb_ftrace_regs = wrap;
 	for (; !err && nr_progs < f.head->nr_progs; nr_progs++) {
 		if (!f.progs[nr_progs].nr)
