@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "module/analysis/insn.h"
 #include "module/analysis/stages.h"
 
 #define ENDBR_LEN	4
@@ -35,7 +36,10 @@ static void recorded(struct pb_fn *f, uint8_t kind)
 		f->kind = kind;
 }
 
-/* Returns the length of the call at a recorded address, or 0 if there is no call. */
+/* Returns the length of the call at addr, or 0 if there is no call of a kind that compilers and
+ * linkers make: call rel32, the same with a prefix 67, and call *slot(%rip). Bytes that may be no
+ * code are decoded from each byte. So if the byte before a call is the last one of another
+ * instruction, and looks like a prefix, it must not count as part of the call. */
 static uint8_t call_length(const struct pb_an *an, uint64_t addr)
 {
 	const struct pb_range *r = pb_range_find(an, addr);
@@ -48,7 +52,8 @@ static uint8_t call_length(const struct pb_an *an, uint64_t addr)
 	left = r->size - (addr - r->addr);
 	if (left >= 5 && p[0] == 0xe8)
 		return 5;
-	return left >= 6 && p[0] == 0xff && p[1] == 0x15 ? 6 : 0;
+	return left >= 6 && ((p[0] == 0xff && p[1] == 0x15) || (p[0] == 0x67 && p[1] == 0xe8)) ?
+	       6 : 0;
 }
 
 /* Notes a call that becomes a nop. The same call may be noted twice. */
@@ -57,8 +62,6 @@ static void add_nop(struct pb_an *an, uint64_t addr, uint8_t len)
 	const struct pb_range *r = pb_range_find(an, addr);
 	struct pb_nop n = { .addr = addr, .len = len };
 
-	if (!r || (len != 5 && len != 6) || r->size - (addr - r->addr) < len)
-		return;
 	memcpy(n.orig, r->bytes + (addr - r->addr), len);
 	pb_vec_push(&an->nops, n);
 }
@@ -82,7 +85,8 @@ static void called_hook(struct pb_an *an, const struct pb_hook_at *h)
 	struct pb_fn *f = pb_fn_of(an, h->addr);
 
 	if (h->hook == PB_HOOK_MCOUNT || h->hook == PB_HOOK_FENTRY) {
-		hook_call(an, h->addr, h->len);
+		if (h->len == call_length(an, h->addr))
+			hook_call(an, h->addr, h->len);
 	} else if (f && h->hook == PB_HOOK_CYG) {
 		recorded(f, PB_SITE_CYG);
 	}
@@ -162,14 +166,20 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* Sorts the calls. If two calls overlap, the shorter one counts: the bytes before it may belong to
+ * another instruction. */
 static void sort_nops(struct pb_an *an)
 {
+	struct pb_nop *v = an->nops.v;
 	size_t n = 0;
 
 	pb_vec_sort(&an->nops, by_addr);
-	for (size_t i = 0; i < an->nops.n; i++)
-		if (!n || an->nops.v[i].addr - an->nops.v[n - 1].addr >= an->nops.v[n - 1].len)
-			an->nops.v[n++] = an->nops.v[i];
+	for (size_t i = 0; i < an->nops.n; i++) {
+		if (!n || v[i].addr - v[n - 1].addr >= v[n - 1].len)
+			v[n++] = v[i];
+		else if (v[i].len < v[n - 1].len)
+			v[n - 1] = v[i];
+	}
 	an->nops.n = n;
 }
 

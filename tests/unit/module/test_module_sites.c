@@ -317,6 +317,29 @@ static void test_recordmcount(void **unused)
 	drop(v);
 }
 
+/* The code has neither a symbol nor an FDE, so it is decoded from each byte. Before each call of
+ * mcount is an instruction whose last byte looks like a prefix of the call. Only the call becomes a
+ * nop. */
+static void test_hook_after_prefix(void **unused)
+{
+	static const uint8_t want[][2] = { { 5, 0xe8 }, { 5, 0xe8 }, { 6, 0xff } };
+
+	write_file("bare.s", ".text\n sub $0x48,%rsp\n call mcount@PLT\n add $0x48,%rsp\n ret\n"
+		   " sub $0x67,%rsp\n call mcount@PLT\n add $0x67,%rsp\n ret\n"
+		   " sub $0x48,%rsp\n call *mcount@GOTPCREL(%rip)\n add $0x48,%rsp\n ret\n"
+		   ".section .note.GNU-stack,\"\",@progbits\n");
+	build("gcc -shared -nostdlib -s bare.s -o bare.so");
+	struct view v = analyse("bare.so", 0);
+	const struct pb_nop *n = pb_analysis_nops(v.a);
+
+	assert_int_equal(v.a->nr_nops, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(n[i].len, want[i][0]);
+		assert_int_equal(n[i].orig[0], want[i][1]);
+	}
+	drop(v);
+}
+
 static void test_patchable(void **unused)
 {
 	write_file("patch.c", "__attribute__((patchable_function_entry(0,0))) int none(int x) "
@@ -490,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_ours_and_the_loader),
 		cmocka_unit_test(test_records),
 		cmocka_unit_test(test_recordmcount),
+		cmocka_unit_test(test_hook_after_prefix),
 		cmocka_unit_test(test_patchable),
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_type_hash),
