@@ -18,6 +18,7 @@
 
 /* the linker makes at most one section of each name */
 #define MAX_RECORDS 16
+#define MAX_HOOK_NAME 32	/* more characters than the name of any hook has */
 
 static bool is_record_section(const char *name)
 {
@@ -60,6 +61,19 @@ static void stored(struct pb_an *an, uint64_t at, uint64_t value)
 		pb_mark(an, value, true);
 }
 
+/* Finds out which hook a symbol names. If a file that isn't static defines a function with the name
+ * mcount or __fentry__, this is a function of the program, and calls of it must stay. The hooks of
+ * -finstrument-functions have names that are reserved, so programs define them as hooks. */
+static enum pb_hook hook_named(const struct pb_an *an, const char *name, size_t len, bool defined)
+{
+	enum pb_hook h = pb_name_hook(name, len);
+
+	if (defined && !(an->an_flags & PB_AN_STATIC) &&
+	    (h == PB_HOOK_MCOUNT || h == PB_HOOK_FENTRY))
+		return PB_HOOK_NONE;
+	return h;
+}
+
 static void one_rela(struct pb_an *an, const Elf64_Rela *r, const struct pb_elf_symbols *syms)
 {
 	uint64_t type = ELF64_R_TYPE(r->r_info), sym = ELF64_R_SYM(r->r_info);
@@ -88,7 +102,8 @@ static void one_rela(struct pb_an *an, const Elf64_Rela *r, const struct pb_elf_
 	if (syms->v[sym].st_value && type == R_X86_64_64)
 		stored(an, r->r_offset, syms->v[sym].st_value + (uint64_t)r->r_addend);
 	name = pb_elf_string(&syms->strings, syms->v[sym].st_name);
-	hook = name ? pb_name_hook(name, strlen(name)) : PB_HOOK_NONE;
+	hook = name ? hook_named(an, name, strnlen(name, MAX_HOOK_NAME),
+				 syms->v[sym].st_shndx != SHN_UNDEF) : PB_HOOK_NONE;
 	if (hook)
 		pb_vec_push(&an->hook_slots, (struct pb_hook_at){ r->r_offset, (uint8_t)hook, 0 });
 }
@@ -225,7 +240,7 @@ int pb_imports_read(struct pb_an *an, const char **why)
 			find_stubs(an, &an->ranges.v[i]);
 	/* a static program contains the hooks themselves */
 	for (size_t i = 0; i < an->cands.n; i++) {
-		enum pb_hook h = pb_name_hook(an->cands.v[i].name, an->cands.v[i].len);
+		enum pb_hook h = hook_named(an, an->cands.v[i].name, an->cands.v[i].len, true);
 
 		if (h)
 			pb_vec_push(&an->hook_stubs,

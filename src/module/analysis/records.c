@@ -21,6 +21,7 @@
 
 #define ENDBR_LEN	4
 #define XRAY_ENTRY	0
+#define MAX_PROLOGUE	1024	/* limit on the bytes between an entry and its call of a hook */
 #define MAX_PREFIX	4096	/* how many bytes of nops before an entry may belong to that
 				 * entry */
 
@@ -80,12 +81,40 @@ static void hook_call(struct pb_an *an, uint64_t addr, uint8_t len)
 		recorded(f, at_window(f, addr) ? PB_SITE_FENTRY : PB_SITE_MCOUNT);
 }
 
+/* True if the call of a hook is where compilers put it. Before a call of __fentry__ there are only
+ * nops. Before a call of mcount there is the prologue: no other call, and no branch that leaves the
+ * code before the call. (The prologue may save registers conditionally, or touch a large frame's
+ * pages in a loop.) Other calls are the program's own: it may have a function with a hook's
+ * name. */
+static bool is_compiled_in(const struct pb_an *an, const struct pb_fn *f,
+			   const struct pb_hook_at *h)
+{
+	const struct pb_range *r = pb_range_find(an, f->addr);
+	bool fentry = h->hook == PB_HOOK_FENTRY;
+	uint64_t at = f->addr + f->window;
+	ZydisDecoder decoder;
+	struct pb_insn i;
+
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	if (h->addr - f->addr > MAX_PROLOGUE)
+		return false;
+	for (; at < h->addr; at += i.length) {
+		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr),
+				    &i) ||
+		    i.what == PB_INSN_CALL || i.what == PB_INSN_JMP || i.what == PB_INSN_RET ||
+		    (fentry && i.what != PB_INSN_NOP) ||
+		    (i.relative && at + i.length + i.imm[0] - f->addr > h->addr - f->addr))
+			return false;
+	}
+	return at == h->addr;
+}
+
 static void called_hook(struct pb_an *an, const struct pb_hook_at *h)
 {
 	struct pb_fn *f = pb_fn_of(an, h->addr);
 
 	if (h->hook == PB_HOOK_MCOUNT || h->hook == PB_HOOK_FENTRY) {
-		if (h->len == call_length(an, h->addr))
+		if (h->len == call_length(an, h->addr) && (!f || is_compiled_in(an, f, h)))
 			hook_call(an, h->addr, h->len);
 	} else if (f && h->hook == PB_HOOK_CYG) {
 		recorded(f, PB_SITE_CYG);

@@ -340,6 +340,55 @@ static void test_hook_after_prefix(void **unused)
 	drop(v);
 }
 
+/* A program may have a function of its own with the name mcount. The function may be local, be
+ * called by way of a linker's stub, or be in another library. Calls of it stay. In the last case,
+ * only the place of a call shows that the compiler hasn't put it there. */
+static void test_own_mcount(void **unused)
+{
+	static const char *const names[] = { "local", "exported.so", "imports.so" };
+
+	write_file("mcount.c", "LINKAGE __attribute__((noipa)) int mcount(int x) BODY\n"
+		   "__attribute__((noipa)) int leaf(int x) { return x * 3 + 1; }\n"
+		   "int first(int x) { return leaf(x) + mcount(x) + 5; }\n"
+		   "int second(int x) { if (x < 5) return leaf(x); return mcount(x + 1) * 2; }\n"
+		   "int main(int c, char **v) { return first(c) + second(c); }\n");
+	build("gcc -O1 -DLINKAGE=static '-DBODY={ return x + 9; }' mcount.c -o local && "
+	      "gcc -O1 -fPIC -shared -DLINKAGE= '-DBODY={ return x + 9; }' mcount.c "
+	      "-o exported.so && "
+	      "gcc -O1 -fPIC -shared -DLINKAGE= '-DBODY=;' mcount.c -o imports.so");
+	for (unsigned i = 0; i < 3; i++) {
+		struct view v = analyse(names[i], 0);
+
+		assert_int_equal(v.a->nr_nops, 0);
+		assert_site(v, "first", PB_SITE_SYMBOL);
+		assert_site(v, "second", PB_SITE_SYMBOL);
+		drop(v);
+	}
+}
+
+/* Before the call of mcount, the prologue of a function with variable arguments saves registers
+ * conditionally (clang), and the prologue of a large frame may touch its pages in a loop. */
+static void test_long_prologues(void **unused)
+{
+	write_file("prologue.c", "#include <stdarg.h>\nvoid use(char *);\n"
+		   "int va(int n, ...) { va_list l; va_start(l, n); int i = va_arg(l, int);"
+		   " va_end(l); return i; }\n"
+		   "void large(void) { char a[1 << 20]; use(a); }\n");
+	build("gcc -O1 -pg -fPIC -fstack-clash-protection -shared prologue.c -o prologue.so");
+	struct view v = analyse("prologue.so", 0);
+
+	assert_site(v, "va", PB_SITE_MCOUNT);
+	assert_site(v, "large", PB_SITE_MCOUNT);
+	assert_int_equal(v.a->nr_nops, 2);
+	drop(v);
+	build("clang -O1 -pg -fPIC -fstack-clash-protection -shared prologue.c -o prologue.so");
+	v = analyse("prologue.so", 0);
+	assert_site(v, "va", PB_SITE_MCOUNT);
+	assert_site(v, "large", PB_SITE_MCOUNT);
+	assert_int_equal(v.a->nr_nops, 2);
+	drop(v);
+}
+
 static void test_patchable(void **unused)
 {
 	write_file("patch.c", "__attribute__((patchable_function_entry(0,0))) int none(int x) "
@@ -514,6 +563,8 @@ int main(void)
 		cmocka_unit_test(test_records),
 		cmocka_unit_test(test_recordmcount),
 		cmocka_unit_test(test_hook_after_prefix),
+		cmocka_unit_test(test_own_mcount),
+		cmocka_unit_test(test_long_prologues),
 		cmocka_unit_test(test_patchable),
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_type_hash),
