@@ -77,11 +77,65 @@ static size_t somewhere(struct fuzz_rng *r, const uint8_t *v, size_t size)
 	}
 }
 
+/* Finds the first section that may be .eh_frame: it begins with a CIE. */
+static bool find_cie(const uint8_t *v, size_t size, uint64_t *start, uint64_t *end)
+{
+	Elf64_Ehdr eh;
+	Elf64_Shdr sh;
+
+	memcpy(&eh, v, sizeof(eh));
+	for (uint64_t i = 0; i < eh.e_shnum; i++) {
+		uint64_t at = eh.e_shoff + i * sizeof(sh);
+		uint32_t head[2];
+
+		if (at > size || size - at < sizeof(sh))
+			return false;
+		memcpy(&sh, v + at, sizeof(sh));
+		if (sh.sh_type == SHT_NOBITS || sh.sh_offset > size || sh.sh_size < 16 ||
+		    sh.sh_size > size - sh.sh_offset)
+			continue;
+		memcpy(head, v + sh.sh_offset, sizeof(head));
+		*start = sh.sh_offset;
+		*end = sh.sh_offset + sh.sh_size;
+		if (head[0] >= 8 && head[0] < 64 && !head[1])
+			return true;
+	}
+	return false;
+}
+
+/* Changes where the code of some FDEs begins, or its length. The code then often begins outside all
+ * code, and ends where it ended before. */
+static void move_fdes(struct fuzz_rng *r, uint8_t *v, size_t size)
+{
+	uint64_t at, end;
+	uint32_t len, code[2], by;
+
+	if (size < sizeof(Elf64_Ehdr) || !find_cie(v, size, &at, &end))
+		return;
+	for (; end - at >= 16; at += 4 + (uint64_t)len) {
+		memcpy(&len, v + at, sizeof(len));
+		/* after the record's length and the CIE's offset */
+		if (!fuzz_below(r, 16))
+			fuzz_poke(r, v, size, at + 8 + fuzz_below(r, 2) * 4);
+		if (!fuzz_below(r, 8)) {
+			memcpy(code, v + at + 8, sizeof(code));
+			by = (uint32_t)1 << fuzz_below(r, 20);
+			code[0] -= by;
+			code[1] += by;
+			memcpy(v + at + 8, code, sizeof(code));
+		}
+		if (len > end - at - 4)
+			return;
+	}
+}
+
 size_t fuzz_mutate(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
 	struct fuzz_rng r;
 
 	fuzz_rng_seed(&r, seed);
+	if (!fuzz_below(&r, 8))
+		move_fdes(&r, data, size);
 	for (unsigned n = 1 + (unsigned)fuzz_below(&r, 4); n && size; n--)
 		fuzz_poke(&r, data, size, somewhere(&r, data, size));
 	return fuzz_random(&r) % 64 ? size : fuzz_below(&r, size + 1);

@@ -265,16 +265,19 @@ static bool unit_uses_red_zone(const struct pb_an *an, long unit)
 }
 
 /* True if the code from `at` to `end` may come to `entry`: by a branch that isn't a call, or, if
- * `entry` is `end`, because its last instruction continues there. Also true if a hostile file makes
- * the searches of this section too long (pb_exit_work()). */
+ * `entry` is `end`, because its last instruction continues there. Also true if not all of the code
+ * lies in one range of code (an FDE in a broken file), or if a hostile file makes the searches of
+ * this section too long (pb_exit_work()). */
 static bool comes_to(struct pb_an *an, uint64_t at, uint64_t end, uint64_t entry)
 {
 	const struct pb_range *r = pb_range_find(an, at);
 	struct pb_insn i = { .what = PB_INSN_TRAP };
 	ZydisDecoder decoder;
 
+	if (!r || end - r->addr > r->size)
+		return true;
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	for (; at < end && at - r->addr < r->size; at += i.length) {
+	for (; at < end; at += i.length) {
 		if (pb_exit_work(an, 8))
 			return true;
 		if (!pb_insn_decode(&decoder, r->bytes + (at - r->addr), r->size - (at - r->addr),

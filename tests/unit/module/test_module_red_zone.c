@@ -94,11 +94,44 @@ static void test_parts(void **unused)
 	drop(v);
 }
 
+/* An FDE begins before all code, or ends after it. The function that it covers uses the red zone,
+ * so it is refused: the FDE's code can't be searched for a jump to the entry. */
+static const char *const outside_s =
+	".text\n.globl inside\n.type inside,@function\n"
+	".Linside: inside: mov %rdi,-8(%rsp)\n mov -8(%rsp),%rax\n ret\n"
+	".size inside,.-inside\n.Lend:\n"
+	".section .eh_frame,\"a\",@progbits\n"
+	"cie: .long 1f-0f\n0: .long 0\n .byte 1\n .asciz \"zR\"\n .byte 1,0x78,16,1,0x1b\n"
+	" .byte 0x0c,7,8,0x90,1\n .p2align 2\n"
+	"1: .long 3f-2f\n2: .long 2b-cie\n .long .Linside-BEFORE-.\n"
+	" .long .Lend-.Linside+BEFORE+AFTER\n .byte 0\n .p2align 2\n3: .long 0\n"
+	".section .note.GNU-stack,\"\",@progbits\n";
+
+static void test_outside(void **unused)
+{
+	static const char *const where[] = { "BEFORE=64 -Wa,--defsym,AFTER=0",
+					     "BEFORE=0 -Wa,--defsym,AFTER=4096" };
+
+	write_file("outside.s", outside_s);
+	for (size_t i = 0; i < pb_array_size(where); i++) {
+		char line[256];
+		struct view v;
+
+		snprintf(line, sizeof(line), "gcc -shared -nostdlib -Wa,--defsym,%s outside.s "
+			 "-o outside.so", where[i]);
+		build(line);
+		v = analyse("outside.so", PB_MODULE_RETURNS);
+		assert_refused(v, "inside", RED_ZONE);
+		drop(v);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_outside),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
