@@ -107,6 +107,7 @@ static void free_all(struct pb_an *an)
 	pb_vec_free(&an->gaps);
 	pb_vec_free(&an->cross_jumps);
 	pb_vec_free(&an->tables);
+	pb_vec_free(&an->arrays);
 	pb_vec_free(&an->fns);
 	pb_vec_free(&an->barriers);
 	pb_vec_free(&an->nops);

@@ -310,3 +310,67 @@ bool pb_unit_has_table(struct pb_an *an, uint32_t unit)
 	}
 	return any;
 }
+
+bool pb_unit_has_labels(struct pb_an *an, uint32_t unit)
+{
+	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
+	const struct pb_range *r = pb_range_find(an, fde->start);
+	bool fixed = an->elf.eh->e_type == ET_EXEC;
+
+	if (pb_exit_work(an, fde->end - fde->start))
+		return true;
+
+	/* In a program at a fixed address, a number in the data may look like an address by chance.
+	 * Such a number counts only if an instruction begins at that address. */
+	for (uint64_t at = fde->start + 1; at < fde->end; at++)
+		if ((pb_bit_test(r->called, at - r->addr) ||
+		     (fixed && pb_bit_test(r->otherwise, at - r->addr) &&
+		      pb_bit_test(r->starts, at - r->addr))) && !pb_fn_at(an, at))
+			return true;
+	return false;
+}
+
+/* True if a jump leads from one unit into the other one. */
+static bool jumps_into(struct pb_an *an, long from, long to)
+{
+	const struct pb_fde *t = &an->cfi.fdes.v[to];
+
+	for (size_t i = pb_cross_jump_lower(an, t->start);
+	     i < an->cross_jumps.n && an->cross_jumps.v[i].to < t->end && !pb_exit_work(an, 8); i++)
+		if (pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) == from)
+			return true;
+	return false;
+}
+
+/* True if the unit `part` isn't a function, and a jump leads from it into the unit, or from the
+ * unit into it: it is a part of the unit's function (foo.cold). */
+static bool is_part(struct pb_an *an, long part, long unit)
+{
+	uint64_t start = an->cfi.fdes.v[part].start;
+	const struct pb_fn *f = pb_fn_at(an, start);
+	const struct pb_range *r = pb_range_find(an, start);
+
+	if (!r || (f && (!(f->flags & PB_FUNC_UNNAMED) || pb_bit_test(r->called, start - r->addr))))
+		return false;
+	return jumps_into(an, unit, part) || jumps_into(an, part, unit);
+}
+
+enum pb_pointer pb_pointer_is(struct pb_an *an, const struct pb_fn_exit *e, uint64_t at,
+			      uint64_t *value)
+{
+	bool part;
+	long to;
+
+	if (!pb_word_at(an, at, value) || !pb_range_find(an, *value))
+		return PB_POINTER_NONE;
+	to = pb_cfi_find(&an->cfi, *value);
+	if (to == (long)e->unit)
+		return pb_exit_work(an, 8) ? PB_POINTER_LIMIT : PB_POINTER_INSIDE;
+	part = to >= 0 && is_part(an, to, e->unit);
+	/* if the search took too long, its result is wrong */
+	if (pb_exit_work(an, 8))
+		return PB_POINTER_LIMIT;
+	if (part)
+		return PB_POINTER_PART;
+	return to < 0 || pb_fn_at(an, *value) ? PB_POINTER_FUNCTION : PB_POINTER_OTHER;
+}

@@ -58,16 +58,9 @@ static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
 	return e->live || any_bit(r->reached, e->run - r->addr, e->addr - r->addr);
 }
 
-static const struct pb_fn *function_at(const struct pb_an *an, uint64_t addr)
-{
-	long i = pb_fn_lower(an, addr);
-
-	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
-}
-
 /* True if a call leads to the address, or if code or data contains the address. So a function may
  * begin there, even if it has no symbol and no FDE (assembly in a stripped file). The address may
- * also be a label inside a function: see has_labels(). */
+ * also be a label inside a function: see pb_unit_has_labels(). */
 static bool is_called(const struct pb_range *r, uint64_t addr)
 {
 	return pb_bit_test(r->called, addr - r->addr);
@@ -181,7 +174,7 @@ static bool is_impossible(struct pb_an *an, const struct pb_fn_exit *e)
 		return false;
 	start = past_padding(an, e->target);
 	next = pb_cfi_find(&an->cfi, start);
-	if (next < 0 || an->cfi.fdes.v[next].start != start || !function_at(an, start) ||
+	if (next < 0 || an->cfi.fdes.v[next].start != start || !pb_fn_at(an, start) ||
 	    same_frame(an, e, &an->cfi.fdes.v[next]))
 		return false;
 	/* its own function: the unit, or the one from which a jump leads into the unit */
@@ -203,7 +196,7 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 	if (e->kind == PB_EXIT_FALL)
 		e->target = past_padding(an, e->target);
 	const struct pb_range *r = pb_range_find(an, e->target);
-	const struct pb_fn *f = function_at(an, e->target);
+	const struct pb_fn *f = pb_fn_at(an, e->target);
 	long to = pb_cfi_find(&an->cfi, e->target);
 
 	if (!r)
@@ -222,42 +215,64 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 		add_edge(s, e->unit, (uint32_t)to, e->target);
 }
 
-/* True if code or data contains an address in the unit, other than a function's start. */
-static bool has_labels(struct pb_an *an, uint32_t unit)
+/*
+ * Classifies a jump that reads its target from an array of pointers. The array of a switch or of a
+ * computed goto has addresses of code in the unit, and perhaps in parts of the unit. The array of a
+ * tail jump has addresses of functions. The array ends where another known array begins. If it
+ * ends earlier, words after it are read, too. So if the array begins with functions, and an address
+ * in the unit comes later, nothing is certain.
+ */
+static void classify_array(struct search *s, struct pb_fn_exit *e, uint64_t array)
 {
-	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
-	const struct pb_range *r = pb_range_find(an, fde->start);
-	bool fixed = an->elf.eh->e_type == ET_EXEC;
+	struct pb_fn_exit target = *e;
+	bool inside = false, functions = false;
+	enum pb_pointer is = PB_POINTER_NONE;
+	size_t next = pb_addr_lower(&s->an->arrays, array + 1);
+	uint64_t at = array, end = next < s->an->arrays.n ? s->an->arrays.v[next] : UINT64_MAX;
 
-	if (pb_exit_work(an, fde->end - fde->start))
-		return true;
+	for (; at < end; at += 8) {
+		is = pb_pointer_is(s->an, e, at, &target.target);
+		if (is < PB_POINTER_FUNCTION)
+			break;
+		if (is == PB_POINTER_FUNCTION && inside)
+			break;
+		functions |= is == PB_POINTER_FUNCTION;
+		inside |= is != PB_POINTER_FUNCTION;
+		if (is != PB_POINTER_PART)
+			continue;
+		uint32_t part = (uint32_t)pb_cfi_find(&s->an->cfi, target.target);
 
-	/* In a program at a fixed address, a number in the data may look like an address by chance.
-	 * Such a number counts only if an instruction begins at that address. */
-	for (uint64_t at = fde->start + 1; at < fde->end; at++)
-		if ((pb_bit_test(r->called, at - r->addr) ||
-		     (fixed && pb_bit_test(r->otherwise, at - r->addr) &&
-		      pb_bit_test(r->starts, at - r->addr))) && !function_at(an, at))
-			return true;
-	return false;
+		if (same_frame(s->an, &target, &s->an->cfi.fdes.v[part]))
+			add_edge(s, e->unit, part, target.target);
+		else
+			note_framed(s, &target, part);
+	}
+	if (is == PB_POINTER_LIMIT)
+		flag(s, e->unit, PB_INEXIT_LIMIT);
+	else if ((inside && functions) || (at == array && is == PB_POINTER_OTHER) ||
+		 (!inside && (!e->gone || pb_unit_uses_red_zone(s->an, e->unit))))
+		flag(s, e->unit, PB_INEXIT_COMPUTED);
+	else
+		e->exit = !inside;
 }
 
-/* True if one of the table's first pointers leads into the unit. */
-static bool leads_back(struct pb_an *an, uint64_t table, uint32_t unit)
+/* Classifies a jump to a pointer that is in an unknown array, or in no array. */
+static void classify_pointer(struct search *s, struct pb_fn_exit *e, const struct pb_computed *c)
 {
-	const struct pb_fde *fde = &an->cfi.fdes.v[unit];
-	uint64_t value;
+	bool goes_on = pb_unit_has_labels(s->an, e->unit);
 
-	for (unsigned i = 0; i < 8 && pb_word_at(an, table + i * 8, &value); i++)
-		if (value - fde->start < fde->end - fde->start)
-			return true;
-	return false;
+	/* where the red zone is in use, the stub of an exit would overwrite the program's data, if
+	 * the jump stays in its function after all */
+	if (!goes_on && e->gone && !c->on_stack && !pb_unit_uses_red_zone(s->an, e->unit))
+		e->exit = true;
+	/* it is uncertain whether the jump leaves the function */
+	else if (!goes_on || (e->gone && (c->on_stack || c->how == PB_COMPUTED_POINTER)))
+		flag(s, e->unit, PB_INEXIT_COMPUTED);
 }
 
 static void classify_computed(struct search *s, struct pb_fn_exit *e)
 {
 	struct pb_computed c;
-	bool goes_on;
 
 	if (pb_exit_work(s->an, 8)) {
 		flag(s, e->unit, PB_INEXIT_LIMIT);
@@ -279,13 +294,10 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 			flag(s, e->unit, PB_INEXIT_FRAME);
 		return;
 	case PB_COMPUTED_POINTERS: case PB_COMPUTED_POINTER:
-		goes_on = c.table ? leads_back(s->an, c.table, e->unit) :
-				    has_labels(s->an, e->unit);
-		if (!goes_on && e->gone && !c.on_stack)
-			e->exit = true;
-		/* it is uncertain whether the jump leaves the function */
-		else if (!goes_on || (e->gone && (c.on_stack || c.how == PB_COMPUTED_POINTER)))
-			flag(s, e->unit, PB_INEXIT_COMPUTED);
+		if (c.table)
+			classify_array(s, e, c.table);
+		else
+			classify_pointer(s, e, &c);
 		return;
 	default:
 		flag(s, e->unit, PB_INEXIT_COMPUTED);

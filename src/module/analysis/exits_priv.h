@@ -51,6 +51,23 @@ bool pb_writes_slot(const struct pb_an *an, uint64_t addr);
 /* True if the unit takes the address of a jump table (PB_COMPUTED_OFFSETS) that has a target in the
  * unit. */
 bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
+/* True if code or data contains an address in the unit, other than a function's start. */
+bool pb_unit_has_labels(struct pb_an *an, uint32_t unit);
+
+/* What a word of an array is, from which the jump e reads its target. */
+enum pb_pointer {
+	PB_POINTER_NONE,	/* no address of code */
+	PB_POINTER_LIMIT,	/* not known, because the search would take too long */
+	PB_POINTER_OTHER,	/* an address inside of another function */
+	PB_POINTER_FUNCTION,	/* the address of a function, or of code without an FDE */
+	PB_POINTER_INSIDE,	/* an address in the jump's unit */
+	PB_POINTER_PART,	/* an address in another unit that is a part of the same function */
+};
+/* Reads the word at the address `at` into *value. */
+enum pb_pointer pb_pointer_is(struct pb_an *an, const struct pb_fn_exit *e, uint64_t at,
+			      uint64_t *value);
+/* In functions.c: true if code of the unit uses memory below rsp where it has no frame. */
+bool pb_unit_uses_red_zone(const struct pb_an *an, long unit);
 /* In labels.c: true if all targets of the jump table (PB_COMPUTED_LABELS) lie in the unit. */
 bool pb_label_table_fits(struct pb_an *an, uint32_t unit, uint64_t label, uint64_t table);
 /* In computed.c: returns the address of the last instruction that begins before addr, at floor or

@@ -235,6 +235,13 @@ long pb_fn_lower(const struct pb_an *an, uint64_t addr)
 	return (long)low - 1;
 }
 
+const struct pb_fn *pb_fn_at(const struct pb_an *an, uint64_t addr)
+{
+	long i = pb_fn_lower(an, addr);
+
+	return i >= 0 && an->fns.v[i].addr == addr ? &an->fns.v[i] : NULL;
+}
+
 struct pb_fn *pb_fn_of(const struct pb_an *an, uint64_t addr)
 {
 	long i = pb_fn_lower(an, addr);
@@ -258,7 +265,7 @@ static bool uses_red_zone(const struct pb_an *an, uint64_t from, uint64_t to)
 	return i < an->below_stack.n && an->below_stack.v[i] < to;
 }
 
-static bool unit_uses_red_zone(const struct pb_an *an, long unit)
+bool pb_unit_uses_red_zone(const struct pb_an *an, long unit)
 {
 	return unit >= 0 &&
 	       uses_red_zone(an, an->cfi.fdes.v[unit].start, an->cfi.fdes.v[unit].end);
@@ -320,7 +327,7 @@ static bool jumped_to(struct pb_an *an, const struct pb_fn *f, long unit, bool o
 			continue;
 		one &= other < 0;
 		other = u;
-		uses |= unit_uses_red_zone(an, u);
+		uses |= pb_unit_uses_red_zone(an, u);
 		k = pb_fn_lower(an, an->cfi.fdes.v[u].start);
 		if ((own || uses) && unit >= 0 &&
 		    (k < 0 || an->fns.v[k].addr != an->cfi.fdes.v[u].start) &&

@@ -66,6 +66,13 @@ bool pb_insn_faults(const struct pb_insn *i);
  * other than rbp, from which it may take such an address. */
 bool pb_insn_below_stack(const struct pb_insn *i);
 
+/* True if the operand is an element of an array at a fixed address: it has an index and no base. */
+static inline bool pb_insn_indexed(const struct pb_insn *i)
+{
+	return i->has_modrm && i->mod == 0 && i->rm == 4 && i->sib_base == 5 &&
+	       (i->sib_index != 4 || i->rex & PB_INSN_REX_X);
+}
+
 static inline bool pb_insn_rip_relative(const struct pb_insn *i)
 {
 	return i->has_modrm && i->mod == 0 && i->rm == 5 && i->disp_size == 32;

@@ -155,6 +155,8 @@ struct pb_an {
 	pb_cross_jump_vec cross_jumps;	/* sorted by target */
 	pb_addr_vec tables;	/* addresses of data that instructions take with lea; only multiples
 				 * of 4 */
+	pb_addr_vec arrays;	/* in a program at a fixed address: addresses of arrays that
+				 * instructions read; only multiples of 8; sorted */
 	pb_addr_vec ra_reads;	/* addresses of instructions that use their function's return
 				 * slot */
 	pb_addr_vec below_stack; /* addresses of instructions that use memory below rsp where there
@@ -214,6 +216,8 @@ int pb_emit(struct pb_an *an, uint8_t **blob, size_t *size, const char **why);
 
 /* Returns the index of the last function that begins at or before addr, or -1. */
 long pb_fn_lower(const struct pb_an *an, uint64_t addr);
+/* Returns the function that begins at addr, or NULL. */
+const struct pb_fn *pb_fn_at(const struct pb_an *an, uint64_t addr);
 /* Returns the function whose bytes include addr, or NULL. */
 struct pb_fn *pb_fn_of(const struct pb_an *an, uint64_t addr);
 

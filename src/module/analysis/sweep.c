@@ -58,6 +58,7 @@ struct worker {
 				 * doesn't fall through; 0 otherwise */
 	pb_addr_vec tables;	/* each data address that code takes; the data may be a switch's
 				 * table */
+	pb_addr_vec arrays;
 	bool syscalls;
 	bool vouched;		/* a symbol or an FDE says that the bytes are code */
 	bool flows;		/* the worker notes what the search for exits needs (flow.h) */
@@ -111,7 +112,8 @@ static void note_stray_jump(struct worker *w, uint64_t addr, uint64_t target)
 }
 
 /* Marks the immediates and displacements of an instruction, since they may be addresses of code:
- * for example, labels for computed gotos. */
+ * for example, labels for computed gotos. Also notes the addresses of arrays: where one array
+ * begins, another one ends. */
 static void absolute_addresses(struct worker *w)
 {
 	const struct pb_insn *i = &w->insn;
@@ -121,6 +123,8 @@ static void absolute_addresses(struct worker *w)
 			pb_mark(w->an, i->imm[k], false);
 	if (i->disp_size == 32 && !pb_insn_rip_relative(i))
 		pb_mark(w->an, (uint64_t)i->disp, false);
+	if (w->flows && i->disp_size == 32 && pb_insn_indexed(i) && i->disp % 8 == 0)
+		pb_vec_push(&w->arrays, (uint64_t)i->disp);
 }
 
 static void control_flow(struct worker *w, uint64_t addr)
@@ -452,6 +456,7 @@ static void collect(struct pb_an *an, struct worker *w)
 	take(&an->ra_reads, &w->ra_reads);
 	take(&an->below_stack, &w->below_stack);
 	take(&an->tables, &w->tables);
+	take(&an->arrays, &w->arrays);
 	pb_vec_append(&an->hook_calls, w->hook_calls.v, w->hook_calls.n);
 	pb_vec_append(&an->gaps, w->gaps.v, w->gaps.n);
 	pb_vec_append(&an->cross_jumps, w->cross_jumps.v, w->cross_jumps.n);
@@ -532,11 +537,13 @@ int pb_sweep(struct pb_an *an, const char **why)
 	pb_hooks_sort(&an->hook_calls);
 	if (an->gaps.failed || an->cross_jumps.failed || an->hook_calls.failed ||
 	    an->ra_reads.failed || an->below_stack.failed || an->tables.failed ||
+	    an->arrays.failed ||
 	    an->exits.failed || an->pads.failed || an->lags.failed || an->restores.failed ||
 	    an->stray_jumps.failed)
 		return -ENOMEM;
 	pb_cross_jumps_sort(an);
 	pb_vec_sort(&an->below_stack, pb_addr_compare);
+	pb_vec_sort(&an->arrays, pb_addr_compare);
 	follow_tables(an);
 	if (an->flags & PB_MODULE_RETURNS) {
 		pb_labels_follow(an);

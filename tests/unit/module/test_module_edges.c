@@ -95,7 +95,26 @@ static const char *const fixed_s = MACROS
 	" ret\nE by_chance\n.p2align 4\n"
 	"F gotos\n body\n body\n jmp *table(,%rdi,8)\n2: body\n body\n ret\nE gotos\n.p2align 4\n"
 	"F tails\n body\n body\n jmp *functions(,%rdi,8)\nE tails\n.p2align 4\n"
+	/* a switch whose first cases are in a part of the function. The part's exits are exits of
+	 * the function, too */
+	"F cases\n body\n body\n jmp *in_part(,%rdi,8)\n3: body\n body\n ret\nE cases\n.p2align 4\n"
+	PART " body\n4: body\n body\n ret\n jmp 3b\n5: body\n jmp 3b\n" PART_END
+	/* the part has another frame */
+	"F frames\n body\n body\n jmp *in_frame(,%rdi,8)\n6: body\n ret\nE frames\n.p2align 4\n"
+	PART " .cfi_def_cfa_offset 16\n nop\n7: pop %rbx\n .cfi_def_cfa_offset 8\n body\n jmp 6b\n"
+	PART_END
+	/* an address in the function comes after addresses of functions: it may lie after the
+	 * array's end. Or the array begins with an address in another function */
+	"F mixed\n body\n body\n jmp *mixture(,%rdi,8)\n8: body\n ret\nE mixed\n.p2align 4\n"
+	"F strange\n body\n body\n jmp *odd(,%rdi,8)\nE strange\n.p2align 4\n"
+	/* data may be in the red zone when the jump is made. An exit's stub would overwrite it */
+	"F red_array\n body\n mov %rax,-8(%rsp)\n body\n jmp *functions(,%rdi,8)\nE red_array\n"
+	".p2align 4\n"
+	"F red_pointer\n body\n mov %rax,-8(%rsp)\n body\n jmp *8(%rdi)\nE red_pointer\n"
+	".p2align 4\n"
 	".data\n.p2align 3\ntable: .quad 2b,2b\nfunctions: .quad gotos,labelled\n"
+	"in_part: .rept 5\n .quad 4b,5b\n .endr\n .quad 3b\nin_frame: .quad 7b,6b\n"
+	"mixture: .quad gotos,8b\nodd: .quad 8b,gotos\n.quad 0\n"
 	END;
 
 static const struct expected fixed[] = {
@@ -103,6 +122,12 @@ static const struct expected fixed[] = {
 	{ "by_chance", "NOT indirect+30:WINDOW ret+42:WINDOW" },
 	{ "gotos", "NOT ret+47:WINDOW" },
 	{ "tails", "NOT indirect+20:WINDOW" },
+	{ "cases", "NOT ret+47:WINDOW ret+78:WINDOW" },
+	{ "frames", "FRAME" },
+	{ "mixed", "COMPUTED" },
+	{ "strange", "COMPUTED" },
+	{ "red_array", "COMPUTED" },
+	{ "red_pointer", "COMPUTED" },
 	{ NULL, NULL }
 };
 
