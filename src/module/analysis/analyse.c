@@ -85,6 +85,7 @@ static void free_all(struct pb_an *an)
 		free(an->ranges.v[i].reached);
 		free(an->ranges.v[i].called);
 		free(an->ranges.v[i].starts);
+		free(an->ranges.v[i].branched);
 		free(an->ranges.v[i].used);
 		free(an->ranges.v[i].otherwise);
 		free(an->ranges.v[i].direct);

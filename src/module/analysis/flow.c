@@ -7,13 +7,6 @@
  */
 #include "module/analysis/flow.h"
 
-void pb_flow_flush(struct pb_flow *f)
-{
-	if (f->word)
-		__atomic_fetch_or(&f->range->starts[f->word_at], f->word, __ATOMIC_RELAXED);
-	f->word = 0;
-}
-
 static void flag_unit(struct pb_flow *f, enum pb_inexit why)
 {
 	__atomic_fetch_or(&f->an->units[f->fde], 1u << why, __ATOMIC_RELAXED);
@@ -57,8 +50,6 @@ void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64
 {
 	bool same = f->range == r && f->fde == fde;
 
-	if (f->range != r && f->range)
-		pb_flow_flush(f);
 	if (!same)
 		f->dead = false;
 	if (!same)
@@ -169,8 +160,6 @@ void pb_flow_collect(struct pb_flow *f)
 {
 	struct pb_an *an = f->an;
 
-	if (f->range)
-		pb_flow_flush(f);
 	pb_vec_append(&an->exits, f->exits.v, f->exits.n);
 	pb_vec_append(&an->pads, f->pads.v, f->pads.n);
 	pb_vec_append(&an->lags, f->check.lags.v, f->check.lags.n);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Collects the facts that the search for exits (exits.c) needs, during the sweep, which decodes all
- * code once (stages.h). In code with an FDE, notes where each instruction begins, and each
- * instruction through which control may leave the FDE's code. Also compares the CFI with
- * instructions that change rsp (push, pop, add, sub, lea, mov). If the CFI contradicts the code,
- * the CFI doesn't prove where the return address is.
+ * code once (stages.h). In code with an FDE, notes each instruction through which control may leave
+ * the FDE's code. Also compares the CFI with instructions that change rsp (push, pop, add, sub,
+ * lea, mov). If the CFI contradicts the code, the CFI doesn't prove where the return address is.
  *
- * Context: the sweep's threads, each with its own struct pb_flow. The threads share the bitmaps of
- * starts, `units` and `goes_on`, and only ever set bits in them.
+ * Context: the sweep's threads, each with its own struct pb_flow. The threads share the bitmaps
+ * `units` and `goes_on`, and only ever set bits in them.
  */
 #ifndef PB_MODULE_FLOW_H
 #define PB_MODULE_FLOW_H
@@ -24,8 +23,6 @@ struct pb_flow {
 	uint64_t run;			/* start of the current straight-line code */
 	bool live;			/* a symbol or an FDE says that the run's start is code */
 	bool dead;			/* the run is not live, and has only padding so far */
-	uint64_t word_at, word;		/* word: bits of starts that are not in the bitmap yet;
-					 * word_at: the index of this word in the bitmap */
 	struct pb_cfi_check check;
 	uint64_t last;			/* the address of the last instruction */
 	uint8_t last_what;		/* enum pb_insn_what of the last instruction */
@@ -36,8 +33,6 @@ struct pb_flow {
 /* Begins a piece of code. `vouched` is true if a symbol or an FDE says that the piece is code. */
 void pb_flow_begin(struct pb_flow *f, const struct pb_range *r, long fde, uint64_t addr,
 		   bool vouched);
-/* Adds f->word to the bitmap of starts. */
-void pb_flow_flush(struct pb_flow *f);
 void pb_flow_note(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 		  const struct pb_cfi_row *row);
 void pb_flow_undecoded(struct pb_flow *f, uint64_t addr);
@@ -47,18 +42,11 @@ void pb_flow_end(struct pb_flow *f, uint64_t addr, uint64_t end, const struct pb
  * the threads in the order of their code. */
 void pb_flow_collect(struct pb_flow *f);
 
-/* Notes the next instruction of a piece with an FDE. For most instructions, only the start is
- * noted. */
+/* Notes the next instruction of a piece with an FDE. For most instructions, there is nothing to
+ * note. */
 static inline void pb_flow_insn(struct pb_flow *f, const struct pb_insn *i, uint64_t addr,
 				const struct pb_cfi_row *row)
 {
-	uint64_t off = addr - f->range->addr;
-
-	if (off / 64 != f->word_at) {
-		pb_flow_flush(f);
-		f->word_at = off / 64;
-	}
-	f->word |= 1ull << off % 64;
 	f->last = addr;
 	f->last_what = i->what;
 	if (f->dead || i->relative || f->check.at == addr || i->opcode == PB_INSN_MOV_TO_REG ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds tables whose elements are offsets from a label, for sweep.c and for exits.c. Such
- * tables serve the computed gotos of position-independent code (glibc's vfprintf):
+ * Finds tables of offsets in position-independent code, for sweep.c and for exits.c. A switch has a
+ * table of offsets from the table itself. Computed gotos have tables of offsets from a label
+ * (glibc's vfprintf):
  *
  *   lea label(%rip),%b; lea table(%rip),%t; movslq (%t,%i,4),%x; add %b,%x; jmp *%x
  *
@@ -138,5 +139,33 @@ void pb_labels_follow(struct pb_an *an)
 			an->units[e->unit] |= 1u << PB_INEXIT_LIMIT;
 		for (unsigned k = 0; k < p.nr_labels * p.nr_tables; k++)
 			follow(an, p.labels[k % p.nr_labels], p.tables[k / p.nr_labels]);
+	}
+}
+
+/*
+ * A switch in position-independent code uses a table of 4-byte offsets. The target is the table's
+ * address plus an offset (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum
+ * whose address is taken is read as such a table. The table ends at the first offset that does not
+ * lead into code, or at the next datum whose address is taken. If the datum is not a table, at
+ * worst a function is refused.
+ */
+void pb_tables_follow(struct pb_an *an)
+{
+	pb_vec_sort(&an->tables, pb_addr_compare);
+	for (size_t i = 0; i < an->tables.n; i++) {
+		uint64_t base = an->tables.v[i], room = pb_elf_room(&an->elf, base), target;
+		const uint8_t *p = pb_elf_at(&an->elf, base, room);
+
+		if (i + 1 < an->tables.n && an->tables.v[i + 1] - base < room)
+			room = an->tables.v[i + 1] - base;
+		for (uint64_t off = 0; p && off + 4 <= room; off += 4) {
+			int32_t v;
+
+			memcpy(&v, p + off, 4);
+			target = base + (uint64_t)(int64_t)v;
+			if (!pb_range_find(an, target))
+				break;
+			pb_mark(an, target, false);
+		}
 	}
 }

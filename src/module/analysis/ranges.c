@@ -2,7 +2,8 @@
 /*
  * Finds a file's code: its executable sections, or its executable segments if the file has no
  * section headers. Each range has bitmaps with one bit for each byte of code. The later stages
- * share the bitmaps. This file also searches the sorted lists of addresses that stages use.
+ * share the bitmaps. This file also finds the addresses where decoding restarts, and searches the
+ * sorted lists of addresses that stages use.
  */
 #include <errno.h>
 #include <string.h>
@@ -96,15 +97,16 @@ int pb_ranges_read(struct pb_an *an, const char **why)
 		*why = "no memory";
 		r->reached = calloc(r->size / 64 + 1, 8);
 		r->called = calloc(r->size / 64 + 1, 8);
-		if (!r->reached || !r->called)
+		r->starts = calloc(r->size / 64 + 1, 8);
+		r->branched = calloc(r->size / 64 + 1, 8);
+		if (!r->reached || !r->called || !r->starts || !r->branched)
 			return -ENOMEM;
 		if (!(an->flags & PB_MODULE_RETURNS))
 			continue;
-		r->starts = calloc(r->size / 64 + 1, 8);
 		r->used = calloc(r->size / 64 + 1, 8);
 		r->otherwise = calloc(r->size / 64 + 1, 8);
 		r->direct = calloc(r->size / 64 + 1, 8);
-		if (!r->starts || !r->used || !r->otherwise || !r->direct)
+		if (!r->used || !r->otherwise || !r->direct)
 			return -ENOMEM;
 	}
 	return 0;
@@ -132,6 +134,49 @@ void pb_mark(const struct pb_an *an, uint64_t addr, bool called)
 		pb_bit_set(r->called, addr - r->addr);
 	if (r->otherwise)
 		pb_bit_set(r->otherwise, addr - r->addr);
+}
+
+static int by_cut(const void *a, const void *b)
+{
+	const struct pb_cut *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* A symbol without an FDE says that the bytes within its size are code. It says nothing about the
+ * bytes after them. */
+void pb_cuts_make(const struct pb_an *an, pb_cut_vec *cuts)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		pb_vec_push(cuts, (struct pb_cut){ an->ranges.v[i].addr, false });
+		pb_vec_push(cuts, (struct pb_cut){
+			an->ranges.v[i].addr + an->ranges.v[i].size, false });
+	}
+	for (size_t i = 0; i < an->cfi.fdes.n; i++) {
+		pb_vec_push(cuts, (struct pb_cut){ an->cfi.fdes.v[i].start, true });
+		pb_vec_push(cuts, (struct pb_cut){ an->cfi.fdes.v[i].end, false });
+	}
+	for (size_t i = 0; i < an->cands.n; i++) {
+		const struct pb_cand *c = &an->cands.v[i];
+
+		pb_vec_push(cuts, (struct pb_cut){ c->addr, true });
+		if (c->size && pb_cfi_find(&an->cfi, c->addr) < 0)
+			pb_vec_push(cuts, (struct pb_cut){ c->addr + c->size, false });
+	}
+	for (size_t i = 0; i < an->labels.n; i++)
+		pb_vec_push(cuts, (struct pb_cut){ an->labels.v[i], true });
+	if (cuts->failed)
+		return;
+	pb_vec_sort(cuts, by_cut);
+	for (size_t i = 0; i < cuts->n; i++) {
+		if (n && cuts->v[n - 1].addr == cuts->v[i].addr)
+			cuts->v[n - 1].code |= cuts->v[i].code;
+		else
+			cuts->v[n++] = cuts->v[i];
+	}
+	cuts->n = n;
 }
 
 int pb_addr_compare(const void *a, const void *b)

@@ -46,10 +46,13 @@ struct pb_range {
 	 * other means than falling through from the instruction before it. called: a call leads to
 	 * the byte, or an lea or a relocation takes the byte's address */
 	uint64_t *reached, *called;
-	/* bitmaps that exist only with PB_MODULE_RETURNS. starts: an instruction begins at the
-	 * byte, in code with an FDE. used: the byte is part of a window, a trampoline slot or
-	 * displaced code */
-	uint64_t *starts, *used;
+	/* bitmaps. starts: an instruction begins at the byte, in code with an FDE or a symbol, if
+	 * this code is decoded linearly. branched, which exists only during the sweep: a direct
+	 * branch in such code leads to the byte */
+	uint64_t *starts, *branched;
+	/* a bitmap that exists only with PB_MODULE_RETURNS. used: the byte is part of a window, a
+	 * trampoline slot or displaced code */
+	uint64_t *used;
 	/* a bitmap, also only with PB_MODULE_RETURNS. A bit is set if control may come to the byte
 	 * by other means than falling through or a direct branch in known code. It is also set for
 	 * a direct branch from another range of code. Known code has an FDE or a symbol */
@@ -221,6 +224,15 @@ const struct pb_fn *pb_fn_at(const struct pb_an *an, uint64_t addr);
 /* Returns the function whose bytes include addr, or NULL. */
 struct pb_fn *pb_fn_of(const struct pb_an *an, uint64_t addr);
 
+/* An address where decoding restarts. */
+struct pb_cut {
+	uint64_t addr;
+	bool code;		/* a symbol or an FDE says that the bytes after the cut are code */
+};
+typedef PB_VEC(struct pb_cut) pb_cut_vec;
+/* ranges.c: collects all cuts, sorted by address. Sets cuts->failed if there is no memory. */
+void pb_cuts_make(const struct pb_an *an, pb_cut_vec *cuts);
+
 struct pb_range *pb_range_find(const struct pb_an *an, uint64_t addr);
 static inline bool pb_bit_test(const uint64_t *bits, uint64_t i)
 {
@@ -251,6 +263,9 @@ void pb_cross_jumps_sort(struct pb_an *an);
 /* Returns the index of the first jump whose target is >= to. */
 size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to);
 
+/* labels.c: marks as reached the targets of jump tables whose elements are offsets from the table
+ * itself. */
+void pb_tables_follow(struct pb_an *an);
 /* labels.c: finds jump tables whose elements are offsets from a label. Marks the targets of these
  * tables as reached. */
 void pb_labels_follow(struct pb_an *an);

@@ -16,7 +16,9 @@
  * Code is cut into pieces at the starts of sections, at the starts and ends of FDEs, and at
  * symbols. Each piece is decoded linearly from its start, so data between functions cannot put the
  * decoder out of step for long. If a piece has no FDE and no symbol and isn't padding, it is
- * decoded from every byte. All of its bytes that could be a branch count as a branch.
+ * decoded from every byte. All of its bytes that could be a branch count as a branch. If a branch
+ * leads to a byte of other code at which no decoded instruction begins, the code is decoded from
+ * there, too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,16 +33,9 @@
 #define THREAD_FROM	(512u << 10)	/* two threads sweep a file with at least this many bytes of
 					 * code */
 
-/* An address where decoding restarts. Cuts are sorted by address. */
-struct cut {
-	uint64_t addr;
-	bool code;		/* a symbol or an FDE says that the bytes after the cut are code */
-};
-typedef PB_VEC(struct cut) cut_vec;
-
 struct worker {
 	struct pb_an *an;
-	const struct cut *cuts;
+	const struct pb_cut *cuts;
 	size_t from, to;
 	ZydisDecoder decoder;
 	struct pb_insn insn;
@@ -65,19 +60,22 @@ struct worker {
 	struct pb_flow flow;
 };
 
-static void mark(const struct worker *w, uint64_t target, bool called, bool otherwise)
+/* Marks the target of a direct branch or call. */
+static void mark_branch(const struct worker *w, uint64_t target, bool call)
 {
-	const struct pb_range *r = w->range;
+	bool own = target - w->range->addr < w->range->size;
+	const struct pb_range *r = own ? w->range : pb_range_find(w->an, target);
 
-	if (target - r->addr >= r->size) {
-		pb_mark(w->an, target, called);
+	if (!r)
 		return;
-	}
-	pb_bit_set(r->reached, target - r->addr);
-	if (called)
-		pb_bit_set(r->called, target - r->addr);
-	if (otherwise && r->otherwise)
-		pb_bit_set(r->otherwise, target - r->addr);
+	target -= r->addr;
+	pb_bit_set(w->vouched ? r->branched : r->reached, target);
+	if (call)
+		pb_bit_set(r->called, target);
+	if ((!own || !w->vouched) && r->otherwise)
+		pb_bit_set(r->otherwise, target);
+	if (call && own && w->vouched && r->direct)
+		pb_bit_set(r->direct, target);
 }
 
 /* Notes a call of a hook. A jump counts only if it leads to CYG_EXIT: a compiler may end a function
@@ -136,10 +134,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 		uint64_t target = end + i->imm[0];
 		bool call = i->what == PB_INSN_CALL;
 
-		mark(w, target, call, !w->vouched);
-		if (call && w->vouched && target - w->range->addr < w->range->size &&
-		    w->range->direct)
-			pb_bit_set(w->range->direct, target - w->range->addr);
+		mark_branch(w, target, call);
 		if (!call)
 			note_cross_jump(w, addr, target);
 		if (!call && w->flows && w->fde < 0)
@@ -150,7 +145,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 		uint64_t ea = end + (uint64_t)i->disp;
 
 		if (i->what == PB_INSN_LEA && pb_range_find(w->an, ea))
-			mark(w, ea, true, true);
+			pb_mark(w->an, ea, true);
 		else if (i->what == PB_INSN_LEA && ea % 4 == 0)
 			pb_vec_push(&w->tables, ea);
 		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
@@ -158,7 +153,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 		/* the operand may be a constant that lies between functions, so the mark keeps
 		 * slots away from its bytes */
 		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
-			mark(w, ea, false, true);
+			pb_mark(w->an, ea, false);
 	}
 	if (w->fixed)
 		absolute_addresses(w);
@@ -264,9 +259,16 @@ static bool is_signal_syscall(const struct worker *w, uint64_t off)
 	return false;
 }
 
+/* Adds bits to the bitmap of starts. Another thread may change the word, too. */
+static void flush_starts(const struct worker *w, uint64_t word_at, uint64_t word)
+{
+	if (word)
+		__atomic_fetch_or(&w->range->starts[word_at], word, __ATOMIC_RELAXED);
+}
+
 static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 {
-	uint64_t base = w->range->addr;
+	uint64_t base = w->range->addr, word_at = off / 64, word = 0;
 	bool through = true;
 
 	w->vouched = true;
@@ -279,6 +281,12 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 			off++;
 			continue;
 		}
+		if (off / 64 != word_at) {
+			flush_starts(w, word_at, word);
+			word_at = off / 64;
+			word = 0;
+		}
+		word |= 1ull << off % 64;
 		through = w->insn.what != PB_INSN_RET &&
 			  w->insn.what != PB_INSN_JMP;
 		control_flow(w, base + off);
@@ -297,6 +305,7 @@ static void sweep_linear(struct worker *w, uint64_t off, uint64_t end, bool cfi)
 		}
 		off += w->insn.length;
 	}
+	flush_starts(w, word_at, word);
 	if (w->flows)
 		pb_flow_end(&w->flow, base + off, base + end, &w->cursor.row);
 	w->ended_at = off == end && !through ? base + end : 0;
@@ -323,7 +332,7 @@ static void sweep_everywhere(struct worker *w, uint64_t off, uint64_t end)
 	}
 }
 
-static void sweep_piece(struct worker *w, const struct cut *c, uint64_t end)
+static void sweep_piece(struct worker *w, const struct pb_cut *c, uint64_t end)
 {
 	const struct pb_cfi *cfi = &w->an->cfi;
 	long fde;
@@ -355,52 +364,9 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const struct cut *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-/* Collects all cuts. A symbol without an FDE says that the bytes within its size are code. It says
- * nothing about the bytes after them. */
-static void make_cuts(struct pb_an *an, cut_vec *cuts)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < an->ranges.n; i++) {
-		pb_vec_push(cuts, (struct cut){ an->ranges.v[i].addr, false });
-		pb_vec_push(cuts, (struct cut){
-			an->ranges.v[i].addr + an->ranges.v[i].size, false });
-	}
-	for (size_t i = 0; i < an->cfi.fdes.n; i++) {
-		pb_vec_push(cuts, (struct cut){ an->cfi.fdes.v[i].start, true });
-		pb_vec_push(cuts, (struct cut){ an->cfi.fdes.v[i].end, false });
-	}
-	for (size_t i = 0; i < an->cands.n; i++) {
-		const struct pb_cand *c = &an->cands.v[i];
-
-		pb_vec_push(cuts, (struct cut){ c->addr, true });
-		if (c->size && pb_cfi_find(&an->cfi, c->addr) < 0)
-			pb_vec_push(cuts, (struct cut){ c->addr + c->size, false });
-	}
-	for (size_t i = 0; i < an->labels.n; i++)
-		pb_vec_push(cuts, (struct cut){ an->labels.v[i], true });
-	if (cuts->failed)
-		return;
-	pb_vec_sort(cuts, by_addr);
-	for (size_t i = 0; i < cuts->n; i++) {
-		if (n && cuts->v[n - 1].addr == cuts->v[i].addr)
-			cuts->v[n - 1].code |= cuts->v[i].code;
-		else
-			cuts->v[n++] = cuts->v[i];
-	}
-	cuts->n = n;
-}
-
 /* Returns the index of the cut that divides the code into two halves, one for each thread. Returns
  * 0 if one thread is enough. */
-static size_t middle(const struct pb_an *an, const cut_vec *cuts)
+static size_t middle(const struct pb_an *an, const pb_cut_vec *cuts)
 {
 	uint64_t total = 0, seen = 0;
 	size_t i;
@@ -427,7 +393,7 @@ static bool start_thread(pthread_t *t, struct worker *w)
 	return !err;
 }
 
-static void init(struct worker *w, struct pb_an *an, const cut_vec *cuts, size_t from, size_t to)
+static void init(struct worker *w, struct pb_an *an, const pb_cut_vec *cuts, size_t from, size_t to)
 {
 	memset(w, 0, sizeof(*w));
 	w->an = an;
@@ -475,41 +441,95 @@ static void collect(struct pb_an *an, struct worker *w)
 }
 
 /*
- * A switch in position-independent code uses a table of 4-byte offsets. The target is the table's
- * address plus an offset (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum
- * whose address is taken is read as such a table. The table ends at the first offset that does not
- * lead into code, or at the next datum whose address is taken. If the datum is not a table, at
- * worst a function is refused.
+ * Linear decoding may skip code: if data comes after a jump, an instruction that begins in the data
+ * may hide the next instructions. But a branch leads to these, so the branch's target is no start
+ * of a decoded instruction. The hidden code is decoded from there, up to an instruction that is
+ * decoded already or doesn't fall through, since it may have branches, too.
  */
-static void follow_tables(struct pb_an *an)
+
+/* True if a decoded instruction may include the byte: the code there is decoded linearly. */
+static bool is_linear(const struct pb_range *r, uint64_t off)
 {
-	pb_vec_sort(&an->tables, pb_addr_compare);
-	for (size_t i = 0; i < an->tables.n; i++) {
-		uint64_t base = an->tables.v[i], room = pb_elf_room(&an->elf, base), target;
-		const uint8_t *p = pb_elf_at(&an->elf, base, room);
+	for (uint64_t n = 1; n < ZYDIS_MAX_INSTRUCTION_LENGTH && n <= off; n++)
+		if (pb_bit_test(r->starts, off - n))
+			return true;
+	return false;
+}
 
-		if (i + 1 < an->tables.n && an->tables.v[i + 1] - base < room)
-			room = an->tables.v[i + 1] - base;
-		for (uint64_t off = 0; p && off + 4 <= room; off += 4) {
-			int32_t v;
+static void follow_hidden(struct worker *w, uint64_t addr, pb_addr_vec *hidden, pb_addr_vec *todo)
+{
+	const struct pb_range *r = w->range = pb_range_find(w->an, addr);
 
-			memcpy(&v, p + off, 4);
-			target = base + (uint64_t)(int64_t)v;
-			if (!pb_range_find(an, target))
-				break;
-			pb_mark(an, target, false);
-		}
+	if (!r || r->stubs || !is_linear(r, addr - r->addr))
+		return;
+	w->fde = pb_cfi_find(&w->an->cfi, addr);
+	for (; addr - r->addr < r->size && !pb_bit_test(r->starts, addr - r->addr);
+	     addr += w->insn.length) {
+		if (!decode(w, addr - r->addr))
+			return;
+		pb_bit_set(r->starts, addr - r->addr);
+		pb_vec_push(hidden, addr);
+		control_flow(w, addr);
+		if (w->insn.relative)
+			pb_vec_push(todo, addr + w->insn.length + w->insn.imm[0]);
+		w->syscalls |= is_syscall(&w->insn);
+		/* whether there is a frame isn't known */
+		if (pb_insn_below_stack(&w->insn) && (w->fde >= 0 || !w->own_stacks))
+			pb_vec_push(&w->below_stack, addr);
+		if (w->insn.what == PB_INSN_RET || w->insn.what == PB_INSN_JMP ||
+		    w->insn.what == PB_INSN_TRAP)
+			return;
 	}
+}
+
+/* Decodes hidden code. Then adds the targets of all branches to the bytes that are reached. The
+ * starts of hidden instructions don't stay in r->starts: doubts.c must see that the unit isn't
+ * decoded for certain. */
+static bool find_hidden(struct worker *w)
+{
+	struct pb_an *an = w->an;
+	pb_addr_vec hidden = { 0 }, todo = { 0 };
+	bool ok;
+
+	w->vouched = true;
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		const struct pb_range *r = &an->ranges.v[i];
+
+		for (uint64_t k = 0; k <= r->size / 64; k++)
+			for (uint64_t odd = r->branched[k] & ~r->starts[k]; odd; odd &= odd - 1)
+				pb_vec_push(&todo, r->addr + k * 64 +
+						   (uint64_t)__builtin_ctzll(odd));
+	}
+	while (todo.n)
+		follow_hidden(w, todo.v[--todo.n], &hidden, &todo);
+	for (size_t i = 0; i < hidden.n; i++) {
+		const struct pb_range *r = pb_range_find(an, hidden.v[i]);
+
+		r->starts[(hidden.v[i] - r->addr) / 64] &= ~(1ull << (hidden.v[i] - r->addr) % 64);
+	}
+	for (size_t i = 0; i < an->ranges.n; i++) {
+		struct pb_range *r = &an->ranges.v[i];
+
+		for (uint64_t k = 0; k <= r->size / 64; k++)
+			r->reached[k] |= r->branched[k];
+		free(r->branched);
+		r->branched = NULL;
+	}
+	ok = !hidden.failed && !todo.failed;
+	pb_vec_free(&hidden);
+	pb_vec_free(&todo);
+	return ok;
 }
 
 int pb_sweep(struct pb_an *an, const char **why)
 {
-	cut_vec cuts = { 0 };
+	pb_cut_vec cuts = { 0 };
 	struct worker w[2];
+	bool failed = false;
 	pthread_t thread;
 
 	*why = "no memory";
-	make_cuts(an, &cuts);
+	pb_cuts_make(an, &cuts);
 	if (an->flags & PB_MODULE_RETURNS) {
 		an->units = calloc(an->cfi.fdes.n + 1, sizeof(*an->units));
 		an->goes_on = calloc(an->cfi.fdes.n + 1, sizeof(*an->goes_on));
@@ -530,12 +550,13 @@ int pb_sweep(struct pb_an *an, const char **why)
 			pthread_join(thread, NULL);
 		else
 			work(&w[0]);
+		failed = !find_hidden(&w[1]);
 		collect(an, &w[0]);
 		collect(an, &w[1]);
 	}
 	pb_vec_free(&cuts);
 	pb_hooks_sort(&an->hook_calls);
-	if (an->gaps.failed || an->cross_jumps.failed || an->hook_calls.failed ||
+	if (failed || an->gaps.failed || an->cross_jumps.failed || an->hook_calls.failed ||
 	    an->ra_reads.failed || an->below_stack.failed || an->tables.failed ||
 	    an->arrays.failed ||
 	    an->exits.failed || an->pads.failed || an->lags.failed || an->restores.failed ||
@@ -544,7 +565,7 @@ int pb_sweep(struct pb_an *an, const char **why)
 	pb_cross_jumps_sort(an);
 	pb_vec_sort(&an->below_stack, pb_addr_compare);
 	pb_vec_sort(&an->arrays, pb_addr_compare);
-	follow_tables(an);
+	pb_tables_follow(an);
 	if (an->flags & PB_MODULE_RETURNS) {
 		pb_labels_follow(an);
 		pb_lags_check(an);

@@ -190,6 +190,23 @@ static void test_short(void **unused)
 	drop(v);
 }
 
+/* Data after a jump hides the instructions at label 2 from linear decoding. One of them is a branch
+ * that leads into the bytes of a jump at the entry. */
+static void test_hidden(void **unused)
+{
+	struct view v;
+
+	write_file("hidden.s", ".text\n.globl f\n.type f,@function\nf: .cfi_startproc\n"
+		   " xor %eax,%eax\n1: inc %eax\n jmp 2f\n .byte 0xe8\n2: cmp %edi,%eax\n jne 1b\n"
+		   " ret\n .cfi_endproc\n.size f,.-f\n.section .note.GNU-stack,\"\",@progbits\n");
+	build("gcc -shared -nostdlib hidden.s -o hidden.so");
+	for (unsigned flags = 0; flags <= PB_MODULE_RETURNS; flags += PB_MODULE_RETURNS) {
+		v = analyse("hidden.so", flags);
+		assert_refused(v, "f", BRANCH);
+		drop(v);
+	}
+}
+
 static void test_flags(void **unused)
 {
 	struct view v = analyse("reasons.so", 0);
@@ -557,6 +574,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_stripped),
 		cmocka_unit_test(test_ours_and_the_loader),
