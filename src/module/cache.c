@@ -26,7 +26,7 @@
 #define REVISION	42
 /* Raise this number with any change after which the same analysis gives a different file of stubs.
  * arch/x86_64/stub.c, stub_image.c and stub_rows.c write that file. */
-#define STUBS_REVISION	6
+#define STUBS_REVISION	7
 
 #define KEY_DEBUG_FILE	0x80	/* a bit of FLAGS in the file's name: there is a separate debug
 				 * file, which gives further symbols */

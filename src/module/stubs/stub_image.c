@@ -104,6 +104,13 @@ static void lay_window(struct image *im, uint32_t i)
 	im->at += (uint32_t)size;
 }
 
+/* True if the file becomes too large. */
+static bool is_full(const struct image *im)
+{
+	return im->at + (uint64_t)im->rows.out.n + pb_rows_hdr_size(&im->rows) + im->names.n +
+	       im->symbols.n * sizeof(Elf64_Sym) >= MAX_SIZE;
+}
+
 /* Lays out all stubs. The stubs of a function's exits come after its entry's stub. */
 static void lay_stubs(struct image *im)
 {
@@ -117,13 +124,13 @@ static void lay_stubs(struct image *im)
 	pb_vec_push(&im->symbols, (Elf64_Sym){ 0 });
 	pb_vec_push(&im->names, '\0');
 	put_symbol(im, put_name(im, HANDLERS, ""), im->head.text, PB_STUBS_HEAD);
-	for (uint32_t i = 0; i < im->a->nr_funcs && im->at < MAX_SIZE; i++) {
+	for (uint32_t i = 0; i < im->a->nr_funcs && !is_full(im); i++) {
 		for (; window < im->a->nr_windows && w[window].start < f[i].addr &&
-		     im->at < MAX_SIZE; window++)
+		     !is_full(im); window++)
 			lay_window(im, window);
 		lay_func(im, i);
 	}
-	for (; window < im->a->nr_windows && im->at < MAX_SIZE; window++)
+	for (; window < im->a->nr_windows && !is_full(im); window++)
 		lay_window(im, window);
 	pb_rows_end(&im->rows, im->at);
 }
@@ -292,7 +299,7 @@ static int make(struct image *im)
 	size_t end;
 
 	lay_stubs(im);
-	if (im->at >= MAX_SIZE)
+	if (is_full(im))
 		return -EFBIG;
 	if (pb_rows_failed(&im->rows) || im->symbols.failed || im->names.failed)
 		return -ENOMEM;

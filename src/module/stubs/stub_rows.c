@@ -6,13 +6,17 @@
  * address is on top of the stack (CFA = rsp + 8). The copy of a displaced call pushes the return
  * address in several instructions, which get rows of their own.
  *
- * If the module's table has no row for an instruction, the previous row continues.
+ * If the module's table has no row for an instruction, or a row with long expressions, the previous
+ * row continues.
  */
 #include "module/stubs/stub_rows.h"
 #include "arch/arch.h"
 #include "module/elf/cfi_ops.h"
 
 #define WORD		8
+#define MAX_BLOCKS	256	/* limit on the sum of a row's expressions in bytes. Real rows have
+				 * a dozen bytes. Each stub gets copies of its rows, so the table of
+				 * a hostile file could become large */
 #define PUSH_LEN	5	/* length of push $imm32, which pushes the return address' low
 				 * half */
 #define POP_LEN		4	/* length of pop -16(%rsp). If a displaced call reads its target
@@ -224,6 +228,17 @@ static bool is_exit(const struct pb_place *p, unsigned off)
 	return false;
 }
 
+/* True if the row's expressions are too long for copies. */
+static bool is_long(const struct pb_rules *r)
+{
+	uint64_t sum = r->cfa.kind == PB_RULE_EXPR ? (uint64_t)r->cfa.value : 0;
+
+	for (unsigned i = 0; i < PB_RULE_REGS && sum <= MAX_BLOCKS; i++)
+		if (r->regs[i].kind == PB_RULE_EXPR || r->regs[i].kind == PB_RULE_VAL_EXPR)
+			sum += (uint64_t)r->regs[i].value;
+	return sum > MAX_BLOCKS;
+}
+
 /* Sets the rows of a recipe's code (struct pb_recipe), which begins at `body` in the file. `window`
  * is the address of the window in the module. `exits` is the struct pb_place if the recipe may
  * contain exits; otherwise NULL. */
@@ -239,7 +254,7 @@ static void recipe(struct pb_rows *t, uint32_t body, const struct pb_recipe *r, 
 			return;
 		}
 		rules = pb_rules_at(&t->program, window + p[i].orig);
-		if (rules && (p[i].orig < r->window_len || p[i].copy < r->len))
+		if (rules && !is_long(rules) && (p[i].orig < r->window_len || p[i].copy < r->len))
 			row(t, body + p[i].copy, rules);
 	}
 	for (unsigned i = 0; i < r->nr_fixups; i++) {

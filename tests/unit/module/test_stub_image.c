@@ -166,6 +166,44 @@ static void damage(void **state)
 	free(copy);
 }
 
+/* The CFA is a long expression. It isn't copied into the rows of each stub. */
+static void long_expressions(void **state)
+{
+	const struct pb_stubs *head;
+	const Elf64_Shdr *s;
+	struct pb_cfi cfi;
+	struct pb_elf e;
+	const char *why;
+	uint8_t *file;
+	char path[256];
+	size_t size;
+	int fd;
+
+	write_file("long.s", ".text\n.macro f\n.p2align 4\n.type f\\@,@function\n"
+		   "f\\@: .cfi_startproc\n push %rbx\n"
+		   " .cfi_escape 0x0f,0x80,0x08\n .rept 1024\n .cfi_escape 0x96\n .endr\n"
+		   " mov %rdi,%rax\n pop %rbx\n .cfi_def_cfa %rsp,8\n ret\n .cfi_endproc\n"
+		   " .size f\\@,.-f\\@\n.endm\n.rept 16\n f\n.endr\n"
+		   ".section .note.GNU-stack,\"\",@progbits\n");
+	build("gcc -shared -nostdlib long.s -o long.so");
+	struct view v = analyse("long.so", 0);
+
+	snprintf(path, sizeof(path), "%s/long.so", dir);
+	fd = open(path, O_RDONLY);
+	assert_int_equal(pb_elf_open(&e, fd, false, &why), 0);
+	assert_true(pb_cfi_read(&cfi, &e));
+	assert_int_equal(pb_stub_image(v.a, &cfi, &file, &size), 0);
+	head = (const struct pb_stubs *)(file + PB_STUBS_AT);
+	s = (const Elf64_Shdr *)(file + head->sections);
+	assert_true(v.a->nr_funcs >= 16);
+	assert_true(s[PB_STUBS_EH_FRAME].sh_size < 2048);
+	free(file);
+	pb_cfi_free(&cfi);
+	pb_elf_close(&e);
+	close(fd);
+	drop(v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +211,7 @@ int main(void)
 		cmocka_unit_test(code_of_exits_is_right),
 		cmocka_unit_test(symbols),
 		cmocka_unit_test(damage),
+		cmocka_unit_test(long_expressions),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, remove_dir);
