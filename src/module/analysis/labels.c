@@ -20,6 +20,14 @@
 #define MAX_TABLES	64
 #define MAX_ENTRIES	4096
 
+/* True if a table of offsets may be at the address, which code takes: no FDE begins there. */
+static bool may_be_table(const struct pb_an *an, uint64_t addr)
+{
+	long i = pb_range_find(an, addr) ? pb_cfi_find(&an->cfi, addr) : -1;
+
+	return addr % 4 == 0 && (i < 0 || an->cfi.fdes.v[i].start != addr);
+}
+
 struct pairs {
 	uint64_t labels[MAX_LABELS], tables[MAX_TABLES];
 	unsigned nr_labels, nr_tables;
@@ -58,7 +66,7 @@ static void find_pairs(struct pb_an *an, const struct pb_fde *unit, struct pairs
 			continue;
 		if (ea > unit->start && ea < unit->end)
 			add(p, p->labels, &p->nr_labels, MAX_LABELS, ea);
-		else if (ea % 4 == 0 && !pb_range_find(an, ea))
+		else if (may_be_table(an, ea))
 			add(p, p->tables, &p->nr_tables, MAX_TABLES, ea);
 	}
 }
@@ -142,30 +150,44 @@ void pb_labels_follow(struct pb_an *an)
 	}
 }
 
+/* Marks the targets of the table at `base`, whose offsets from `base` have `size` bytes. The table
+ * has at most `room` bytes, and ends at the first offset that doesn't lead into code. */
+static void follow_offsets(struct pb_an *an, uint64_t base, uint64_t room, unsigned size)
+{
+	const uint8_t *p = pb_elf_at(&an->elf, base, room);
+
+	for (uint64_t off = 0; p && off + size <= room; off += size) {
+		int64_t wide;
+		int32_t v;
+
+		memcpy(&v, p + off, 4);
+		wide = v;
+		if (size == 8)
+			memcpy(&wide, p + off, 8);
+		if (!pb_range_find(an, base + (uint64_t)wide))
+			break;
+		pb_mark(an, base + (uint64_t)wide, false);
+	}
+}
+
 /*
- * A switch in position-independent code uses a table of 4-byte offsets. The target is the table's
- * address plus an offset (lea table(%rip),%r; movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum
- * whose address is taken is read as such a table. The table ends at the first offset that does not
- * lead into code, or at the next datum whose address is taken. If the datum is not a table, at
- * worst a function is refused.
+ * A switch in position-independent code uses a table of offsets with 4 bytes, or with 8 bytes in
+ * the large code model. The target is the table's address plus an offset (lea table(%rip),%r;
+ * movslq (%r,%i,4),%i; add %r,%i; jmp *%i). Any datum whose address is taken is read as both kinds
+ * of table, up to the next datum whose address is taken. If the datum is not a table, at worst a
+ * function is refused.
  */
 void pb_tables_follow(struct pb_an *an)
 {
 	pb_vec_sort(&an->tables, pb_addr_compare);
 	for (size_t i = 0; i < an->tables.n; i++) {
-		uint64_t base = an->tables.v[i], room = pb_elf_room(&an->elf, base), target;
-		const uint8_t *p = pb_elf_at(&an->elf, base, room);
+		uint64_t base = an->tables.v[i], room = pb_elf_room(&an->elf, base);
 
 		if (i + 1 < an->tables.n && an->tables.v[i + 1] - base < room)
 			room = an->tables.v[i + 1] - base;
-		for (uint64_t off = 0; p && off + 4 <= room; off += 4) {
-			int32_t v;
-
-			memcpy(&v, p + off, 4);
-			target = base + (uint64_t)(int64_t)v;
-			if (!pb_range_find(an, target))
-				break;
-			pb_mark(an, target, false);
-		}
+		if (!room || !may_be_table(an, base))
+			continue;
+		follow_offsets(an, base, room, 4);
+		follow_offsets(an, base, room, 8);
 	}
 }

@@ -156,8 +156,8 @@ struct pb_an {
 	pb_hook_vec hook_calls;
 	pb_gap_vec gaps;	/* padding between functions */
 	pb_cross_jump_vec cross_jumps;	/* sorted by target */
-	pb_addr_vec tables;	/* addresses of data that instructions take with lea; only multiples
-				 * of 4 */
+	pb_addr_vec tables;	/* addresses of data or code that instructions take with lea; only
+				 * multiples of 4 */
 	pb_addr_vec arrays;	/* in a program at a fixed address: addresses of arrays that
 				 * instructions read; only multiples of 8; sorted */
 	pb_addr_vec ra_reads;	/* addresses of instructions that use their function's return

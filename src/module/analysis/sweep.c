@@ -51,8 +51,7 @@ struct worker {
 	pb_cross_jump_vec cross_jumps, stray_jumps;
 	uint64_t ended_at;	/* address where the last piece ended, if its last instruction
 				 * doesn't fall through; 0 otherwise */
-	pb_addr_vec tables;	/* each data address that code takes; the data may be a switch's
-				 * table */
+	pb_addr_vec tables;	/* each address that code takes; a switch's table may be there */
 	pb_addr_vec arrays;
 	bool syscalls;
 	bool vouched;		/* a symbol or an FDE says that the bytes are code */
@@ -125,6 +124,20 @@ static void absolute_addresses(struct worker *w)
 		pb_vec_push(&w->arrays, (uint64_t)i->disp);
 }
 
+/* Handles an operand at the address `at`. It may be a constant that lies between functions, so the
+ * mark keeps slots away from its bytes. Data may lie in a range of code, too: if the file has no
+ * section headers, a segment may hold both. */
+static void rip_relative(struct worker *w, uint64_t addr, uint64_t at)
+{
+	const struct pb_insn *i = &w->insn;
+
+	pb_mark(w->an, at, i->what == PB_INSN_LEA);
+	if (i->what == PB_INSN_LEA && at % 4 == 0)
+		pb_vec_push(&w->tables, at);
+	else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
+		note_hook(w, &w->an->hook_slots, at, addr);
+}
+
 static void control_flow(struct worker *w, uint64_t addr)
 {
 	const struct pb_insn *i = &w->insn;
@@ -142,18 +155,7 @@ static void control_flow(struct worker *w, uint64_t addr)
 		if (call || w->insn.what == PB_INSN_JMP)
 			note_hook(w, &w->an->hook_stubs, target, addr);
 	} else if (pb_insn_rip_relative(i)) {
-		uint64_t ea = end + (uint64_t)i->disp;
-
-		if (i->what == PB_INSN_LEA && pb_range_find(w->an, ea))
-			pb_mark(w->an, ea, true);
-		else if (i->what == PB_INSN_LEA && ea % 4 == 0)
-			pb_vec_push(&w->tables, ea);
-		else if (i->what == PB_INSN_CALL || i->what == PB_INSN_JMP)
-			note_hook(w, &w->an->hook_slots, ea, addr);
-		/* the operand may be a constant that lies between functions, so the mark keeps
-		 * slots away from its bytes */
-		if (i->what != PB_INSN_LEA && pb_range_find(w->an, ea))
-			pb_mark(w->an, ea, false);
+		rip_relative(w, addr, end + (uint64_t)i->disp);
 	}
 	if (w->fixed)
 		absolute_addresses(w);

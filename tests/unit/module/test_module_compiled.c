@@ -395,6 +395,46 @@ static void test_overlaps(void **unused)
 	visit(path, compare, (void *)overlaps);
 }
 
+/* Tables lead to a byte in the entry's first five bytes. They have offsets of 4 or 8 bytes from the
+ * table, or offsets from a label. FILL isn't padding, so there are no slots. */
+static const char *const tables_s =
+	".macro F name\n .p2align 4, 6\n .globl \\name\n .type \\name,@function\n"
+	"\\name: .cfi_startproc\n.endm\n"
+	".macro E name\n .cfi_endproc\n .size \\name, .-\\name\n.endm\n.text\n"
+	"F four\n xor %eax,%eax\n nopl (%rax)\n lea table(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n"
+	" add %rdx,%rax\n jmp *%rax\nE four\n"
+	"F eight\n xor %eax,%eax\n nopl (%rax)\n lea wide(%rip),%rdx\n mov (%rdx,%rdi,8),%rax\n"
+	" add %rdx,%rax\n jmp *%rax\nE eight\n"
+	"F label\n xor %eax,%eax\n nopl (%rax)\n lea 1f(%rip),%rdx\n lea offsets(%rip),%rcx\n"
+	" movslq (%rcx,%rdi,4),%rax\n add %rdx,%rax\n jmp *%rax\n1: ret\nE label\n"
+	"F none\n xor %eax,%eax\n nopl (%rax)\n ret\nE none\n"
+	".section .rodata\n.p2align 3\ntable: .long four-table,four+2-table\n.p2align 3\n"
+	"wide: .quad eight-wide,eight+2-wide\noffsets: .long 1b-1b,label+2-1b,-1\n"
+	END;
+
+static void check_tables(const char *name)
+{
+	struct view v = analyse(name, PB_MODULE_RETURNS);
+
+	assert_refused(v, "four", BRANCH);
+	assert_refused(v, "eight", BRANCH);
+	assert_refused(v, "label", BRANCH);
+	assert_site(v, "none", PB_SITE_SYMBOL);
+	drop(v);
+}
+
+/* Without section headers, the tables are in the same range of bytes as the code. */
+static void test_tables(void **unused)
+{
+	write_file("tables.s", tables_s);
+	build("gcc -shared -nostdlib -Wl,-Bsymbolic tables.s -o tables.so && "
+	      "gcc -shared -nostdlib -Wl,-Bsymbolic,-z,noseparate-code,-Ttext-segment=0x10000 "
+	      "tables.s -o bare.so && "
+	      "head -c 8 /dev/zero | dd of=bare.so bs=1 seek=40 conv=notrunc");
+	check_tables("tables.so");
+	check_tables("bare.so");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_lags),
 		cmocka_unit_test(test_nameless),
 		cmocka_unit_test(test_overlaps),
+		cmocka_unit_test(test_tables),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
