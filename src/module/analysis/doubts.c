@@ -12,16 +12,19 @@ static void flag(struct pb_an *an, size_t unit, enum pb_inexit why)
 	an->units[unit] |= 1u << why;
 }
 
-/* True if a branch leads into the middle of a decoded instruction. It is then not certain which
- * bytes are code. A branch to the byte after a lock prefix is allowed: a program that has only one
- * thread jumps over the prefix. */
-static bool out_of_step(const struct pb_an *an, const struct pb_fde *f)
+/* True if the unit's bytes aren't in one range of code, or if a branch leads into the middle of a
+ * decoded instruction. It is then not certain which bytes are code. A branch to the byte after a
+ * lock prefix is allowed: a program that has only one thread jumps over the prefix. The bytes of a
+ * unit that is bad already aren't searched: FDEs that overlap may have any number of bytes. */
+static bool out_of_step(const struct pb_an *an, const struct pb_fde *f, bool bad)
 {
 	const struct pb_range *r = pb_range_find(an, f->start);
 	uint64_t from, to;
 
 	if (!r || f->end - r->addr > r->size)
 		return true;
+	if (bad)
+		return false;
 	from = f->start - r->addr;
 	to = f->end - 1 - r->addr;
 	for (uint64_t i = from / 64; i <= to / 64; i++) {
@@ -160,10 +163,10 @@ static bool find_strays(struct pb_an *an)
 
 bool pb_doubts_find(struct pb_an *an)
 {
-	for (size_t u = 0; u < an->cfi.fdes.n; u++)
-		if (out_of_step(an, &an->cfi.fdes.v[u]))
-			flag(an, u, PB_INEXIT_DECODE);
 	find_overlaps(an);
+	for (size_t u = 0; u < an->cfi.fdes.n; u++)
+		if (out_of_step(an, &an->cfi.fdes.v[u], an->units[u]))
+			flag(an, u, PB_INEXIT_DECODE);
 	pb_restores_check(an);
 	return find_strays(an);
 }

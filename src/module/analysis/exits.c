@@ -30,32 +30,22 @@ struct search {
 	bool *wanted;		/* for each unit: its exits are to be hooked */
 };
 
-/* True if any bit of [from, to] is set. */
-static bool any_bit(const uint64_t *bits, uint64_t from, uint64_t to)
-{
-	for (uint64_t i = from / 64; i <= to / 64; i++) {
-		uint64_t word = bits[i];
-
-		if (i == from / 64)
-			word &= ~0ull << from % 64;
-		if (i == to / 64)
-			word &= ~0ull >> (63 - to % 64);
-		if (word)
-			return true;
-	}
-	return false;
-}
-
 static void flag(struct search *s, uint32_t unit, enum pb_inexit why)
 {
 	s->an->units[unit] |= 1u << why;
 }
 
-static bool is_live(const struct pb_an *an, const struct pb_fn_exit *e)
+static bool is_live(struct search *s, const struct pb_fn_exit *e)
 {
-	const struct pb_range *r = pb_range_find(an, e->addr);
+	const struct pb_range *r = pb_range_find(s->an, e->addr);
 
-	return e->live || any_bit(r->reached, e->run - r->addr, e->addr - r->addr);
+	if (e->live)
+		return true;
+	if (pb_exit_work(s->an, (e->addr - e->run) / 64)) {
+		flag(s, e->unit, PB_INEXIT_LIMIT);
+		return false;
+	}
+	return pb_bits_any(r->reached, e->run - r->addr, e->addr - r->addr);
 }
 
 /* True if a call leads to the address, or if code or data contains the address. So a function may
@@ -332,7 +322,7 @@ static void classify(struct search *s, struct pb_fn_exit *e)
 {
 	/* If the unit can't be decoded, its bytes may not even be in the file. So is_live() must
 	 * not look for them. */
-	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s->an, e))
+	if (s->an->units[e->unit] & 1u << PB_INEXIT_DECODE || !is_live(s, e))
 		return;
 	e->live = !e->after_call || returns_at_end(s->an, e);
 	if (!e->live)

@@ -40,13 +40,19 @@ static int by_quality(const void *a, const void *b)
 	return memcmp(x->name, y->name, min);
 }
 
+/* The rows of an FDE. If the FDE has many symbols, its instructions are executed only once. */
+struct rows {
+	long fde;		/* -1: no FDE yet */
+	struct pb_cfi_cursor cur;
+};
+
 /* True if the return address is on top of the stack at addr. Without CFI at addr, the result is
- * true. */
-static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefined)
+ * true. Must be called in the order of addresses. */
+static bool enters_here(const struct pb_an *an, struct rows *rows, uint64_t addr,
+			bool *ra_undefined)
 {
 	long i = pb_cfi_find(&an->cfi, addr);
 	const struct pb_fde *f;
-	struct pb_cfi_cursor cur;
 
 	*ra_undefined = false;
 	if (i < 0)
@@ -56,9 +62,11 @@ static bool enters_here(const struct pb_an *an, uint64_t addr, bool *ra_undefine
 		*ra_undefined = f->ra_undefined;
 		return f->entry && !f->signal;
 	}
-	pb_cfi_start(&cur, &an->cfi, f);
-	pb_cfi_advance(&cur, addr);
-	return cur.row.cfa_reg == PB_REG_RSP && cur.row.cfa_off == 8 && !f->signal;
+	if (i != rows->fde)
+		pb_cfi_start(&rows->cur, &an->cfi, f);
+	rows->fde = i;
+	pb_cfi_advance(&rows->cur, addr);
+	return !pb_cfi_has_frame(&rows->cur.row) && !f->signal;
 }
 
 /* True if a call leads to addr, or if an lea or a relocation takes the address. Compilers neither
@@ -106,14 +114,14 @@ static void set_start(struct pb_an *an, struct pb_fn *f, bool ra_undefined)
 		f->refused = PB_REFUSED_AGENT;
 }
 
-static void from_cands(struct pb_an *an, size_t first, size_t n)
+static void from_cands(struct pb_an *an, struct rows *rows, size_t first, size_t n)
 {
 	const struct pb_cand *c = &an->cands.v[first];
 	struct pb_fn f = { .addr = c->addr, .cand = first, .nr_cands = (uint32_t)n, .fde = -1 };
 	long fde = pb_cfi_find(&an->cfi, c->addr);
 	bool ra_undefined, cold = true;
 
-	if (!enters_here(an, c->addr, &ra_undefined) ||
+	if (!enters_here(an, rows, c->addr, &ra_undefined) ||
 	    (pb_name_stub(c->name, c->len) && is_stub(pb_range_find(an, c->addr), c->addr)))
 		return;
 	for (size_t i = 0; i < n; i++) {
@@ -166,6 +174,7 @@ static void from_fde(struct pb_an *an, size_t i)
 /* Makes functions of candidates and FDEs, in the order of their addresses. */
 static void merge(struct pb_an *an)
 {
+	struct rows rows = { .fde = -1 };
 	size_t c = 0, d = 0;
 
 	while (c < an->cands.n || d < an->cfi.fdes.n) {
@@ -176,7 +185,7 @@ static void merge(struct pb_an *an)
 		if (ca <= da) {
 			while (c + n < an->cands.n && an->cands.v[c + n].addr == ca)
 				n++;
-			from_cands(an, c, n);
+			from_cands(an, &rows, c, n);
 			c += n;
 		} else {
 			from_fde(an, d);

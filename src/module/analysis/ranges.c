@@ -136,6 +136,21 @@ void pb_mark(const struct pb_an *an, uint64_t addr, bool called)
 		pb_bit_set(r->otherwise, addr - r->addr);
 }
 
+bool pb_bits_any(const uint64_t *bits, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from / 64; i <= to / 64; i++) {
+		uint64_t word = bits[i];
+
+		if (i == from / 64)
+			word &= ~0ull << from % 64;
+		if (i == to / 64)
+			word &= ~0ull >> (63 - to % 64);
+		if (word)
+			return true;
+	}
+	return false;
+}
+
 static int by_cut(const void *a, const void *b)
 {
 	const struct pb_cut *x = a, *y = b;

@@ -244,6 +244,8 @@ static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 	if (!(__atomic_load_n(&bits[i / 64], __ATOMIC_RELAXED) >> (i % 64) & 1))
 		__atomic_fetch_or(&bits[i / 64], 1ull << (i % 64), __ATOMIC_RELAXED);
 }
+/* True if any bit of [from, to] is set. */
+bool pb_bits_any(const uint64_t *bits, uint64_t from, uint64_t to);
 /* Marks the address as reached, also in an->otherwise. For everything but direct branches inside a
  * range of code. called: also marks the address in an->called, because a call leads to it, or
  * because an lea or a relocation takes it. */

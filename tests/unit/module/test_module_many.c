@@ -44,10 +44,34 @@ static void test_many(void **unused)
 	visit(path, none_exceeds, NULL);
 }
 
+/* To find out whether control reaches an exit, the code before it is searched, up to a return or a
+ * jump. If a hostile file makes these searches too long, they end. */
+static const char long_s[] = MACROS
+	".text\n"
+	"F other\n body\n ret\nE other\nfar\n"
+	"F long\n jmp 1f\n .rept 60000\n body\n jne other\n.endr\n1: ret\nE long\n"
+	END;
+
+static const struct expected long_runs[] = {
+	{ "long", "LIMIT" },
+	{ NULL, NULL }
+};
+
+static void test_long_runs(void **unused)
+{
+	char path[256];
+
+	write_file("long.s", long_s);
+	build("gcc -shared -nostdlib long.s -o long.so");
+	snprintf(path, sizeof(path), "%s/long.so", dir);
+	visit(path, compare, (void *)long_runs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_long_runs),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
