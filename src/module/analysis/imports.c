@@ -163,12 +163,32 @@ static void dynamic_relocations(struct pb_an *an)
 		an->an_flags |= PB_AN_TEXTREL;
 }
 
+/* Reads the relocations of a static program. Sections of a hostile file may cover the same bytes,
+ * so this ends when more bytes are read than the file has. */
+static void static_relocations(struct pb_an *an)
+{
+	struct pb_elf *e = &an->elf;
+	uint64_t left = e->size;
+
+	for (unsigned i = 1; i < e->nr_sh; i++) {
+		const Elf64_Shdr *sh = &e->sh[i];
+
+		if (sh->sh_type != SHT_RELA || !(sh->sh_flags & SHF_ALLOC))
+			continue;
+		if (sh->sh_size > left)
+			return;
+		left -= sh->sh_size;
+		rela_table(an, pb_elf_section_bytes(e, sh), sh->sh_size / sizeof(Elf64_Rela));
+	}
+}
+
 /* For a program at a fixed address: takes each aligned word for an address, and marks the address
  * if it lies in code. The word may also be part of a switch's table, so it doesn't prove that a
  * function begins there. */
 static void pointers_in_place(struct pb_an *an)
 {
 	struct pb_elf *e = &an->elf;
+	uint64_t left = 2 * e->size;	/* segments of a hostile file may cover the same bytes */
 
 	for (unsigned i = 0; i < e->nr_ph; i++) {
 		const Elf64_Phdr *p = &e->ph[i];
@@ -178,6 +198,9 @@ static void pointers_in_place(struct pb_an *an)
 		if (p->p_type != PT_LOAD || p->p_filesz < skip ||
 		    !(v = pb_elf_bytes(e, p->p_offset, p->p_filesz)))
 			continue;
+		if (p->p_filesz > left)
+			return;
+		left -= p->p_filesz;
 		for (uint64_t off = skip; p->p_filesz - off >= 8; off += 8) {
 			uint64_t value;
 
@@ -227,11 +250,10 @@ int pb_imports_read(struct pb_an *an, const char **why)
 	struct pb_elf *e = &an->elf;
 
 	find_sections(an);
-	dynamic_relocations(an);
-	for (unsigned i = 1; !e->nr_dyn && i < e->nr_sh; i++)
-		if (e->sh[i].sh_type == SHT_RELA && e->sh[i].sh_flags & SHF_ALLOC)
-			rela_table(an, pb_elf_section_bytes(e, &e->sh[i]),
-				   e->sh[i].sh_size / sizeof(Elf64_Rela));
+	if (e->nr_dyn)
+		dynamic_relocations(an);
+	else
+		static_relocations(an);
 	if (e->eh->e_type == ET_EXEC)
 		pointers_in_place(an);
 	pb_hooks_sort(&an->hook_slots);

@@ -26,6 +26,11 @@
 
 #define MAX_NAME	65536
 #define MAX_TRIES	16	/* how many places of a file may look like a table */
+/* Limits on the bytes of names that are read, and on those of lists of depths, for a file and for
+ * each of its bytes. Real files need much less, but functions of a hostile file may share long
+ * lists. */
+#define MAX_STEPS	(64u << 20)
+#define MAX_STEPS_OF_BYTE	2
 #define MAX_EXITS	4	/* a name may occur twice: a function and its wrapper */
 #define EXIT_LEN	6	/* nop; call */
 
@@ -56,6 +61,7 @@ struct table {
 	uint64_t names, depths, funcs, infos; /* offsets in the table. infos: the place from which
 					 * the offsets of descriptions count */
 	uint64_t text;			/* the address from which the starts of functions count */
+	uint64_t name_steps, depth_steps; /* count towards MAX_STEPS */
 	uint64_t *starts;		/* n + 1 elements: the functions' starts, and the end */
 };
 
@@ -178,15 +184,25 @@ static const uint8_t *info_of(const struct table *t, uint64_t i)
 	return info < t->size ? bytes(t, t->infos + info + word, INFO_LEN) : NULL;
 }
 
+/* Counts steps. Returns true if there are more than a real file needs. */
+static bool exceeds(const struct table *t, uint64_t *count, uint64_t steps)
+{
+	*count += steps;
+	return *count > MAX_STEPS + MAX_STEPS_OF_BYTE * t->e->size;
+}
+
 /* Returns a name, or "". */
-static const char *name_at(const struct table *t, uint32_t off)
+static const char *name_at(struct table *t, uint32_t off)
 {
 	uint64_t room = off < t->size - t->names ? t->size - t->names - off : 0;
-	const char *name;
+	const char *name, *nul;
 
 	room = room < MAX_NAME ? room : MAX_NAME;
-	name = room ? bytes(t, t->names + off, room) : NULL;
-	return name && memchr(name, 0, room) ? name : "";
+	name = room && !exceeds(t, &t->name_steps, 0) ? bytes(t, t->names + off, room) : NULL;
+	nul = name ? memchr(name, 0, room) : NULL;
+	if (name)
+		t->name_steps += nul ? (uint64_t)(nul - name) : room;
+	return nul ? name : "";
 }
 
 static bool read_number(const struct table *t, uint64_t *at, uint32_t *value)
@@ -206,7 +222,7 @@ static bool read_number(const struct table *t, uint64_t *at, uint32_t *value)
 /* Returns the length of a function, which is at most max. Returns 0 if it isn't known. The list of
  * depths consists of pairs: the difference from the last depth, and the length of a part. A
  * difference of zero ends the list, except at its beginning. */
-static uint64_t length_by_depths(const struct table *t, uint32_t off, uint64_t max)
+static uint64_t length_by_depths(struct table *t, uint32_t off, uint64_t max)
 {
 	uint64_t at = t->depths + off, len = 0;
 	uint32_t change, part;
@@ -215,7 +231,7 @@ static uint64_t length_by_depths(const struct table *t, uint32_t off, uint64_t m
 	if (!off)
 		return 0;
 	for (;; first = false) {
-		if (!read_number(t, &at, &change))
+		if (exceeds(t, &t->depth_steps, 2) || !read_number(t, &at, &change))
 			return 0;
 		if (!change && !first)
 			return len;
@@ -225,7 +241,7 @@ static uint64_t length_by_depths(const struct table *t, uint32_t off, uint64_t m
 	}
 }
 
-static void read_functions(const struct table *t, pb_go_vec *out)
+static void read_functions(struct table *t, pb_go_vec *out)
 {
 	for (uint64_t i = 0; i < t->n; i++) {
 		const uint8_t *info = info_of(t, i);

@@ -5,8 +5,10 @@
 #include "module_files.h"
 #include "module/elf/runtimes.h"
 
-/* What is different in a table. The reader must cope with NO_TEXT, and refuse the others. */
-enum fault { NONE, NO_TEXT, COUNT, ORDER, CODE, NO_EXIT, NAMES, ARRAY, LAYOUT, NR_FAULTS };
+/* What is different in a table. The reader must cope with NO_TEXT and
+ * LONG, and refuse the others. */
+enum fault { NONE, NO_TEXT, COUNT, ORDER, CODE, NO_EXIT, NAMES, ARRAY, LAYOUT, NR_FAULTS,
+	     LONG = NR_FAULTS };
 
 /* V: the version of Go. FAULT: enum fault. FDE: whether there is a C function. The preprocessor
  * defines PLACE, the table's section. All functions are named by the table only. */
@@ -34,7 +36,8 @@ static const char go_s[] =
 	".section .data.rel.ro, \"aw\"\n .quad 0x08010000fffffff1, -1, 0, 0\n"
 	".section PLACE, \"aw\"\n.p2align 5\n"
 	".macro start f, i\n"
-	".if V >= 118\n .long \\f - text, \\i - infos\n.else\n .quad \\f, \\i - infos\n.endif\n"
+	".if FAULT == 9\n .long \\f - text + 0x8000000, \\i - infos\n"
+	".elseif V >= 118\n .long \\f - text, \\i - infos\n.else\n .quad \\f, \\i - infos\n.endif\n"
 	".endm\n"
 	".macro info f, name, list=lists\n"
 	".if V >= 118\n .long \\f - text\n.else\n .quad \\f\n.endif\n"
@@ -45,10 +48,12 @@ static const char go_s[] =
 	".elseif V == 118\n .long 0xfffffff0\n.else\n .long 0xfffffff1\n.endif\n"
 	" .byte 0, 0, 1\n"
 	".if FAULT == 8\n .byte 4\n.else\n .byte 8\n.endif\n"
-	".if FAULT == 2\n .quad 0x7fffffffffffffff\n.else\n .quad 8\n.endif\n"
+	".if FAULT == 2\n .quad 0x7fffffffffffffff\n.elseif FAULT == 9\n .quad 9008\n"
+	".else\n .quad 8\n.endif\n"
 	".if V >= 116\n"
 	" .quad 1\n"
-	".if V >= 118\n.if FAULT == 1\n .quad 0\n.else\n .quad text\n.endif\n.endif\n"
+	".if V >= 118\n.if FAULT == 1\n .quad 0\n.elseif FAULT == 9\n .quad text - 0x8000000\n"
+	".else\n .quad text\n.endif\n.endif\n"
 	".if FAULT == 6\n .quad 1 << 40\n.else\n .quad names - table\n.endif\n"
 	" .quad names - table, names - table, lists - table\n"
 	".if FAULT == 7\n .quad -8\n.else\n .quad funcs - table\n.endif\n"
@@ -57,12 +62,17 @@ static const char go_s[] =
 	".set names, table\n.set lists, table\n.set infos, table\n"
 	".endif\n"
 	"funcs:\n"
+	/* many functions that aren't in the file share a long list of depths */
+	".if FAULT == 9\n.set n, 0\n.rept 9000\n .long n, il - infos\n.set n, n + 8200\n.endr\n"
+	".endif\n"
 	".if FAULT == 3\n start c, ia\n.else\n start a, ia\n.endif\n"
 	" start b, ib\n start c, ic\n start x, ix\n start y, iy\n start blank, iblank\n"
 	" start z, iz\n start inner, ii\n"
-	".if V >= 118\n .long end - text\n.else\n .quad end\n.endif\n"
+	".if FAULT == 9\n .long end - text + 0x8000000\n.elseif V >= 118\n .long end - text\n"
+	".else\n .quad end\n.endif\n"
 	"ia: info a, na\nib: info b, nb, lb\nic: info c, nc\nix: info x, nx\niy: info y, ny\n"
 	"iblank: info blank, nblank\niz: info z, nz\nii: info inner, ni\n"
+	"il: info a, n0, ll\n"
 	"n0: .byte 0\n"
 	"na: .asciz \"main.a\"\nnb: .asciz \"main.b[...]\"\nnc: .asciz \"main.(*T).c\"\n"
 	"nx:\n.if FAULT == 5\n .asciz \"exit\"\n.else\n .asciz \"runtime.goexit\"\n.endif\n"
@@ -70,7 +80,8 @@ static const char go_s[] =
 	"nz: .asciz \"main.z\"\nni: .asciz \"main.inner\"\n"
 	"l0: .byte 0\n"
 	/* b has three parts with 5, 1 and 46 bytes: its length is 52 */
-	"lb: .byte 2, 5, 0x80, 1, 1, 1, 46, 0\n";
+	"lb: .byte 2, 5, 0x80, 1, 1, 1, 46, 0\n"
+	".if FAULT == 9\nll: .fill 8190, 2, 0x0102\n .byte 0\n.else\n.set ll, lb\n.endif\n";
 
 static const unsigned versions[] = { 102, 116, 118, 120 };
 static const char *const places[] = { ".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro" };
@@ -150,6 +161,18 @@ static void test_no_text(void **unused)
 		check_all(v);
 		drop(v);
 	}
+}
+
+/* The lists of depths are too long together. Then the lists of later functions aren't read, and
+ * padding is taken for the end of a jump. */
+static void test_long(void **unused)
+{
+	struct view v = table(120, LONG, false, ".gopclntab", false);
+
+	check_func(v, "main.a", 0, 11);
+	check_func(v, "main.b[...]", 32, 51);
+	assert_int_equal(v.a->nr_funcs, 6);
+	drop(v);
 }
 
 /* A function of C between those of Go: the function before it ends at its FDE, and the table shows
@@ -257,6 +280,7 @@ int main(void)
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_no_sections),
 		cmocka_unit_test(test_no_text),
+		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_union),
 		cmocka_unit_test(test_symbols),
 		cmocka_unit_test(test_faults),

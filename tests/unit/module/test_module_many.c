@@ -67,11 +67,60 @@ static void test_long_runs(void **unused)
 	visit(path, compare, (void *)long_runs);
 }
 
+static void count_relocations(struct pb_an *an, void *arg)
+{
+	*(size_t *)arg = an->textrels.n;
+}
+
+/* In a static program, many sections of relocations cover the same bytes. They are read only as
+ * long as the bytes that are read aren't more than the file's. */
+static void test_same_bytes(void **unused)
+{
+	static uint8_t v[1 << 20];
+	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)v;
+	Elf64_Shdr big = { 0 };
+	size_t size, nr, sections = 0;
+	char path[256];
+	FILE *f;
+
+	write_file("rela.s", ".globl _start\n_start: ud2\n.section .r,\"a\"\n"
+		   " .rept 2000\n .quad _start, 1, 0\n .endr\n"
+		   ".altmacro\n.macro one n\n.section .r\\n,\"a\"\n .quad 0\n.endm\n"
+		   ".set n,0\n.rept 16\n one %n\n.set n,n+1\n.endr\n" END);
+	build("gcc -static -no-pie -nostdlib rela.s -o rela");
+	snprintf(path, sizeof(path), "%s/rela", dir);
+	f = fopen(path, "r+");
+	assert_non_null(f);
+	size = fread(v, 1, sizeof(v), f);
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (unsigned i = 1; i < eh->e_shnum; i++) {
+			Elf64_Shdr *sh = (Elf64_Shdr *)(v + eh->e_shoff) + i;
+
+			if (sh->sh_type != SHT_PROGBITS || sh->sh_flags != SHF_ALLOC)
+				continue;
+			if (pass) {
+				sh->sh_type = SHT_RELA;
+				sh->sh_offset = big.sh_offset;
+				sh->sh_size = big.sh_size;
+				sections++;
+			} else if (sh->sh_size > big.sh_size) {
+				big = *sh;
+			}
+		}
+	assert_true(sections >= 16 && big.sh_size == 48000);
+	rewind(f);
+	assert_int_equal(fwrite(v, 1, size, f), size);
+	fclose(f);
+	visit(path, count_relocations, &nr);
+	assert_true(nr >= 2000 && nr <= size / sizeof(Elf64_Rela));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_long_runs),
+		cmocka_unit_test(test_same_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
