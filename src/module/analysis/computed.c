@@ -173,6 +173,7 @@ static bool is_sum(struct slice *s, uint64_t addr, ZydisRegister a, ZydisRegiste
 	    !is_plain_offset(s, addr, a, b))
 		return is_label_sum(s, addr, a, b) || is_label_sum(s, addr, b, a);
 	s->out->how = PB_COMPUTED_OFFSETS;
+	s->out->table = address_in(s, addr, is_offset(s, addr, b, a) ? a : b);
 	return true;
 }
 
@@ -355,15 +356,32 @@ static bool is_part(struct pb_an *an, long part, long unit)
 	return jumps_into(an, unit, part) || jumps_into(an, part, unit);
 }
 
-enum pb_pointer pb_pointer_is(struct pb_an *an, const struct pb_fn_exit *e, uint64_t at,
-			      uint64_t *value)
+/* Reads the element at the address `at` of a jump's array. False if it isn't in the file. */
+static bool read_element(struct pb_an *an, const struct pb_computed *c, uint64_t at,
+			 uint64_t *target)
+{
+	const uint8_t *p;
+	int32_t v;
+
+	if (c->how != PB_COMPUTED_OFFSETS)
+		return pb_word_at(an, at, target);
+	p = pb_elf_at(&an->elf, at, 4);
+	if (!p)
+		return false;
+	memcpy(&v, p, 4);
+	*target = c->table + (uint64_t)(int64_t)v;
+	return true;
+}
+
+enum pb_pointer pb_target_is(struct pb_an *an, const struct pb_fn_exit *e,
+			     const struct pb_computed *c, uint64_t at, uint64_t *target)
 {
 	bool part;
 	long to;
 
-	if (!pb_word_at(an, at, value) || !pb_range_find(an, *value))
+	if (!read_element(an, c, at, target) || !pb_range_find(an, *target))
 		return PB_POINTER_NONE;
-	to = pb_cfi_find(&an->cfi, *value);
+	to = pb_cfi_find(&an->cfi, *target);
 	if (to == (long)e->unit)
 		return pb_exit_work(an, 8) ? PB_POINTER_LIMIT : PB_POINTER_INSIDE;
 	part = to >= 0 && is_part(an, to, e->unit);
@@ -372,5 +390,5 @@ enum pb_pointer pb_pointer_is(struct pb_an *an, const struct pb_fn_exit *e, uint
 		return PB_POINTER_LIMIT;
 	if (part)
 		return PB_POINTER_PART;
-	return to < 0 || pb_fn_at(an, *value) ? PB_POINTER_FUNCTION : PB_POINTER_OTHER;
+	return to < 0 || pb_fn_at(an, *target) ? PB_POINTER_FUNCTION : PB_POINTER_OTHER;
 }

@@ -205,29 +205,26 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 		add_edge(s, e->unit, (uint32_t)to, e->target);
 }
 
-/*
- * Classifies a jump that reads its target from an array of pointers. The array of a switch or of a
- * computed goto has addresses of code in the unit, and perhaps in parts of the unit. The array of a
- * tail jump has addresses of functions. The array ends where another known array begins. If it
- * ends earlier, words after it are read, too. So if the array begins with functions, and an address
- * in the unit comes later, nothing is certain.
- */
-static void classify_array(struct search *s, struct pb_fn_exit *e, uint64_t array)
+/* Reads the targets of a jump from an array at a known address, and notes the edges to parts of the
+ * unit's function. The array ends where another known array begins. If it ends earlier, elements
+ * after it are read, too. Returns what the first element is that counts no longer. inside: targets
+ * are in the unit or its parts. functions: there are functions, all of them before such targets. */
+static enum pb_pointer read_targets(struct search *s, const struct pb_fn_exit *e,
+				    const struct pb_computed *c, bool *inside, bool *functions)
 {
-	struct pb_fn_exit target = *e;
-	bool inside = false, functions = false;
+	bool offsets = c->how == PB_COMPUTED_OFFSETS;
+	const pb_addr_vec *v = offsets ? &s->an->tables : &s->an->arrays;
+	size_t next = pb_addr_lower(v, c->table + 1);
+	uint64_t at = c->table, end = next < v->n ? v->v[next] : UINT64_MAX;
 	enum pb_pointer is = PB_POINTER_NONE;
-	size_t next = pb_addr_lower(&s->an->arrays, array + 1);
-	uint64_t at = array, end = next < s->an->arrays.n ? s->an->arrays.v[next] : UINT64_MAX;
+	struct pb_fn_exit target = *e;
 
-	for (; at < end; at += 8) {
-		is = pb_pointer_is(s->an, e, at, &target.target);
-		if (is < PB_POINTER_FUNCTION)
-			break;
-		if (is == PB_POINTER_FUNCTION && inside)
-			break;
-		functions |= is == PB_POINTER_FUNCTION;
-		inside |= is != PB_POINTER_FUNCTION;
+	for (; at < end; at += offsets ? 4 : 8) {
+		is = pb_target_is(s->an, e, c, at, &target.target);
+		if (is < PB_POINTER_FUNCTION || (is == PB_POINTER_FUNCTION && *inside))
+			return is;
+		*functions |= is == PB_POINTER_FUNCTION;
+		*inside |= is != PB_POINTER_FUNCTION;
 		if (is != PB_POINTER_PART)
 			continue;
 		uint32_t part = (uint32_t)pb_cfi_find(&s->an->cfi, target.target);
@@ -237,13 +234,39 @@ static void classify_array(struct search *s, struct pb_fn_exit *e, uint64_t arra
 		else
 			note_framed(s, &target, part);
 	}
+	return is;
+}
+
+/*
+ * Classifies a jump that reads its target from an array of pointers. The array of a switch or of a
+ * computed goto has addresses of code in the unit, and perhaps in parts of the unit. The array of a
+ * tail jump has addresses of functions. If addresses in the unit follow, they may lie after the
+ * array's end, so nothing is certain.
+ */
+static void classify_array(struct search *s, struct pb_fn_exit *e, const struct pb_computed *c)
+{
+	bool inside = false, functions = false;
+	enum pb_pointer is = read_targets(s, e, c, &inside, &functions);
+
 	if (is == PB_POINTER_LIMIT)
 		flag(s, e->unit, PB_INEXIT_LIMIT);
-	else if ((inside && functions) || (at == array && is == PB_POINTER_OTHER) ||
-		 (!inside && (!e->gone || pb_unit_uses_red_zone(s->an, e->unit))))
+	else if (inside == functions && (inside || is == PB_POINTER_OTHER))
+		flag(s, e->unit, PB_INEXIT_COMPUTED);
+	else if (!inside && (!e->gone || pb_unit_uses_red_zone(s->an, e->unit)))
 		flag(s, e->unit, PB_INEXIT_COMPUTED);
 	else
 		e->exit = !inside;
+}
+
+/* Classifies the jump of a switch whose table has offsets from the table's address. */
+static void classify_switch(struct search *s, struct pb_fn_exit *e, const struct pb_computed *c)
+{
+	bool inside = false, functions = false;
+
+	if (!pb_unit_has_table(s->an, e->unit))
+		flag(s, e->unit, PB_INEXIT_COMPUTED);
+	else if (c->table && read_targets(s, e, c, &inside, &functions) == PB_POINTER_LIMIT)
+		flag(s, e->unit, PB_INEXIT_LIMIT);
 }
 
 /* Classifies a jump to a pointer that is in an unknown array, or in no array. */
@@ -271,8 +294,7 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 	pb_computed_jump(s->an, e, &c);
 	switch (c.how) {
 	case PB_COMPUTED_OFFSETS:
-		if (!pb_unit_has_table(s->an, e->unit))
-			flag(s, e->unit, PB_INEXIT_COMPUTED);
+		classify_switch(s, e, &c);
 		return;
 	case PB_COMPUTED_LABELS:
 		if (!pb_label_table_fits(s->an, e->unit, c.label, c.table))
@@ -285,7 +307,7 @@ static void classify_computed(struct search *s, struct pb_fn_exit *e)
 		return;
 	case PB_COMPUTED_POINTERS: case PB_COMPUTED_POINTER:
 		if (c.table)
-			classify_array(s, e, c.table);
+			classify_array(s, e, &c);
 		else
 			classify_pointer(s, e, &c);
 		return;
@@ -454,21 +476,6 @@ static void want(struct search *s)
 			s->work[n++] = to;
 		}
 	}
-}
-
-size_t pb_exits_lower(const struct pb_an *an, uint32_t unit)
-{
-	size_t low = 0, high = an->exits.n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->exits.v[mid].unit < unit)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
 }
 
 const struct pb_exit_edge *pb_exits_edges(const struct pb_an *an, uint32_t unit, size_t *nr)

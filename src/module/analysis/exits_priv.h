@@ -20,7 +20,8 @@ enum pb_computed_how {
 
 struct pb_computed {
 	enum pb_computed_how how;
-	uint64_t table;		/* POINTERS, LABELS: the array's address, or 0 if it is unknown */
+	uint64_t table;		/* POINTERS, OFFSETS, LABELS: the array's address, or 0 if it is
+				 * unknown */
 	uint64_t label;		/* LABELS: the address to which the offsets are added */
 	bool on_stack;		/* the jump reads its target from the stack, perhaps from below rsp,
 				 * where a stub keeps words of its own */
@@ -54,7 +55,7 @@ bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
 /* True if code or data contains an address in the unit, other than a function's start. */
 bool pb_unit_has_labels(struct pb_an *an, uint32_t unit);
 
-/* What a word of an array is, from which the jump e reads its target. */
+/* What the target is that an element of an array gives, for the jump e that reads the array. */
 enum pb_pointer {
 	PB_POINTER_NONE,	/* no address of code */
 	PB_POINTER_LIMIT,	/* not known, because the search would take too long */
@@ -63,9 +64,9 @@ enum pb_pointer {
 	PB_POINTER_INSIDE,	/* an address in the jump's unit */
 	PB_POINTER_PART,	/* an address in another unit that is a part of the same function */
 };
-/* Reads the word at the address `at` into *value. */
-enum pb_pointer pb_pointer_is(struct pb_an *an, const struct pb_fn_exit *e, uint64_t at,
-			      uint64_t *value);
+/* Sets *target to the target that the element at the address `at` gives. */
+enum pb_pointer pb_target_is(struct pb_an *an, const struct pb_fn_exit *e,
+			     const struct pb_computed *c, uint64_t at, uint64_t *target);
 /* In functions.c: true if code of the unit uses memory below rsp where it has no frame. */
 bool pb_unit_uses_red_zone(const struct pb_an *an, long unit);
 /* In labels.c: true if all targets of the jump table (PB_COMPUTED_LABELS) lie in the unit. */

@@ -283,6 +283,21 @@ size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to)
 	return low;
 }
 
+size_t pb_exits_lower(const struct pb_an *an, uint32_t unit)
+{
+	size_t low = 0, high = an->exits.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (an->exits.v[mid].unit < unit)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 void pb_cross_jumps_sort(struct pb_an *an)
 {
 	pb_vec_sort(&an->cross_jumps, by_target);

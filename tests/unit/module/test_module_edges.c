@@ -53,6 +53,11 @@ static const char *const edges_s = MACROS
 	"F by_stack\n body\n body\n jmp *8(%rsp)\nE by_stack\n.p2align 4\n"
 	/* the CFI says that there is no caller to return to */
 	"F no_caller\n body\n .cfi_undefined %rip\n body\n ret\nE no_caller\n.p2align 4\n"
+	/* the switch is the only way to a case in a part of the function */
+	"F switched\n body\n lea .Ltable(%rip),%rdx\n movslq (%rdx,%rdi,4),%rax\n add %rdx,%rax\n"
+	" jmp *%rax\n.Lcase: body\n body\n ret\nE switched\n.p2align 4\n"
+	PART " body\n.Lrare: body\n body\n ret\n body\n jmp .Lcase\n" PART_END
+	".section .rodata\n.p2align 2\n.Ltable: .long .Lcase-.Ltable,.Lrare-.Ltable\n"
 	".data\n.p2align 3\n.quad second\n"
 	END;
 
@@ -71,6 +76,7 @@ static const struct expected edges[] = {
 	{ "tail_in_two", "goes on, NOT indirect+24:WINDOW ret+46:ENTRY" },
 	{ "by_stack", "COMPUTED" },
 	{ "no_caller", "UNPROVEN" },
+	{ "switched", "NOT ret+46:WINDOW ret+78:WINDOW" },
 	{ NULL, NULL }
 };
 
