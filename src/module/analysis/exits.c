@@ -10,7 +10,8 @@
  *   an edge     control goes to another unit with the frame unchanged, by a jump or by falling
  *               through. The other unit is a part of the same function (foo.cold), or code that
  *               functions share
- *   inside      a jump through a table all of whose targets lie in the unit
+ *   inside      a jump through a table whose targets lie in the unit (a target in a part of the
+ *               same function makes an edge)
  *   a dead end  a jump to a unit that control never leaves
  *   impossible  a jump to the end of its own function, where code with another frame follows
  *   a reason    an instruction that shows why the unit's exits cannot be found (enum pb_inexit)
