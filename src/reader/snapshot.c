@@ -5,7 +5,7 @@
  * used again, its thread only appends records to it, or fills its holes. The count of uses is read
  * before the state: if another thread takes the chunk over after the state was read, the count
  * changes. If the recorder frees the chunk's memory, the count begins again. So a chunk that was
- * FULL must still be FULL after the copy.
+ * FULL must also be FULL when its header was copied, and after the copy.
  *
  * The thread may append while a chunk is copied. So first the chunk's header is copied, then the
  * last word that isn't zero is searched for, and then the words up to it are copied. So all records
@@ -118,6 +118,8 @@ static enum copied copy_chunk(const struct pb_chunk *c, struct copy *to)
 		return NO_RECORDS;
 	memcpy(&to->head, c, sizeof(to->head));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (state == PB_CHUNK_FULL && __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != state)
+		return CHANGED;
 	to->head.state = state;
 	to->head.uses = uses;
 	listed = to->head.used;
@@ -535,10 +537,8 @@ static int write_all(struct writer *w)
 		ret = copy_chunks(w);
 	s->missed = count_missed(w);
 	/* readers use the last reading of the clock as the time of the snapshot */
-	if (!ret)
-		ret = pb_datadir_clock(&w->dir);
-	if (!ret)
-		ret = take_rest(w);
+	ret = ret ? ret : pb_datadir_clock(&w->dir);
+	ret = ret ? ret : take_rest(w);
 	return ret ? ret : write_end(w);
 }
 

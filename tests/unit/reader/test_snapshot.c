@@ -235,7 +235,8 @@ static void newest_only(void **state)
 /* The header of chunk 0 is on a page that can't be accessed. So each instruction of the snapshot
  * that accesses the page comes to on_access(), which lets this instruction run alone. */
 static unsigned accesses, take_at;
-static bool watching, given_back;	/* given_back: the recorder has freed the chunk's memory */
+static bool watching;
+static enum { USED_AGAIN, GIVEN_BACK, FILLED, FILLED_BY_SAME, CASES } how_taken;
 
 static void protect(int how)
 {
@@ -248,12 +249,26 @@ static void taken_over(void)
 {
 	struct pb_chunk *c = chunk(0);
 
-	c->serial = 2;
-	c->uses = given_back ? 1 : c->uses + 1;
-	c->seq = 1;
+	c->serial = how_taken == FILLED_BY_SAME ? 1 : 2;
+	c->uses = how_taken == USED_AGAIN ? c->uses + 1 : 1;
+	c->seq = 2;
 	memset(c + 1, 0, PB_CHUNK_SIZE - sizeof(*c));
 	*(uint64_t *)(c + 1) = RECORD;
 	c->state = PB_CHUNK_OPEN;
+}
+
+/* The thread fills the chunk between the copy of its records and the next access to its header. */
+static void fill_after_copy(size_t offset)
+{
+	static bool copied;
+	uint64_t *data = (uint64_t *)(chunk(0) + 1);
+
+	copied = accesses > take_at && (copied || offset >= sizeof(struct pb_chunk));
+	if (!copied || offset >= sizeof(struct pb_chunk) || chunk(0)->state != PB_CHUNK_OPEN)
+		return;
+	for (unsigned i = 0; i < FULL_WORDS; i++)
+		data[i] = RECORD;
+	chunk(0)->state = PB_CHUNK_FULL;
 }
 
 static void on_access(int sig, siginfo_t *si, void *ctx)
@@ -266,12 +281,16 @@ static void on_access(int sig, siginfo_t *si, void *ctx)
 			protect(PROT_NONE);
 		return;
 	}
-	if ((uint64_t)si->si_addr - (uint64_t)chunk(0) >= 4096)
+	size_t offset = (uint64_t)si->si_addr - (uint64_t)chunk(0);
+
+	if (offset >= 4096)
 		abort();
 	protect(PROT_READ | PROT_WRITE);
 	*flags |= 0x100;
 	if (++accesses == take_at)
 		taken_over();
+	if (how_taken >= FILLED)
+		fill_after_copy(offset);
 }
 
 /* A chunk is FULL when the snapshot begins to copy it. Then another thread takes it over. If the
@@ -282,11 +301,11 @@ static void taken_over_meanwhile(void **state)
 
 	sigaction(SIGSEGV, &sa, &old[0]);
 	sigaction(SIGTRAP, &sa, &old[1]);
-	for (unsigned n = 0; n < 2 * 39; n++) {
+	for (unsigned n = 0; n < CASES * 39; n++) {
 		if (n)
 			assert_int_equal(begin(state), 0);
-		take_at = n / 2 + 1;
-		given_back = n % 2;
+		take_at = n / CASES + 1;
+		how_taken = n % CASES;
 		chunk(0)->uses = 1;
 		go_on(0);
 		accesses = 0;
@@ -297,7 +316,7 @@ static void taken_over_meanwhile(void **state)
 		protect(PROT_READ | PROT_WRITE);
 		assert_true(accesses > take_at);
 		assert_int_equal(too_short, 0);
-		if (n < 2 * 39 - 1)
+		if (n < CASES * 39 - 1)
 			assert_int_equal(end(state), 0);
 	}
 	sigaction(SIGSEGV, &old[0], NULL);
