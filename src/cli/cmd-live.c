@@ -71,6 +71,7 @@ struct live {
 	uint64_t next_ns, printed;	/* next_ns: when the next table is due; printed: number of
 					 * tables so far */
 	struct pb_follow *follow;
+	unsigned skipped;		/* number of rounds that couldn't open the recording */
 	uint64_t given_back;
 	int error;
 };
@@ -328,18 +329,26 @@ static void fail(struct live *l, const char *text)
 	l->error = pb_error(l->command, "%s", text);
 }
 
-static void show_new(struct live *l, const char *dir, const struct pb_open_chunks *o)
+/* Opens the recording. If this process is short of descriptors or memory for a moment, the next
+ * round tries again, as after PB_FOLLOW_SKIPPED. */
+static void open_recording(struct live *l, const char *dir, bool ended)
 {
 	char err[4600];
 
-	if (l->error)
+	l->follow = pb_follow_open(dir, l->demangle, DELAY_NS, err, sizeof(err));
+	if (l->follow)
 		return;
-	if (!l->follow) {
-		l->follow = pb_follow_open(dir, l->demangle, DELAY_NS, err, sizeof(err));
-		if (!l->follow)
-			fail(l, err);
-	}
-	if (l->error)
+	if (ended || !pb_data_may_pass(-errno) || l->skipped++ >= PB_FOLLOW_SKIPS_MAX)
+		fail(l, err);
+}
+
+static void show_new(struct live *l, const char *dir, const struct pb_open_chunks *o)
+{
+	char err[300];
+
+	if (!l->error && !l->follow)
+		open_recording(l, dir, !o);
+	if (l->error || !l->follow)
 		return;
 	int ret = l->top ? update_top(l, o) : update_calls(l, o);
 

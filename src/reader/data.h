@@ -115,8 +115,8 @@ struct pb_data {
 	struct pb_symbols *symbols;
 };
 
-/* Opens one buffer of a directory. On failure, returns NULL and writes one line to err: what
- * failed, why, and what to do. */
+/* Opens one buffer of a directory. On failure, returns NULL, sets errno and writes one line to err:
+ * what failed, why, and what to do. */
 struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t errlen);
 void pb_data_close(struct pb_data *d);
 

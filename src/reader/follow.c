@@ -20,7 +20,6 @@
 
 #define WAIT_ROUNDS	10	/* a chunk that hasn't appeared after this many rounds, and after
 				 * two passes of the drain, counts as missing */
-#define SKIPS_MAX	100	/* ten seconds, at ten rounds in a second */
 #define SPAN_TICKS	(1ull << 30)	/* long enough to compute the clock's rate. Its product with
 					 * ten seconds in ns still fits in 64 bits */
 #define KEEP_REFS	1024	/* if a thread has at least this many references to chunks that were
@@ -424,7 +423,7 @@ int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool b
 	size = o ? o->drain->bytes : (uint64_t)st.st_size;
 	ret = update_meta(f);
 	/* without the names, read no chunks; the next round reads all that is new by then */
-	if (pb_data_may_pass(ret) && o && f->skipped < SKIPS_MAX) {
+	if (pb_data_may_pass(ret) && o && f->skipped < PB_FOLLOW_SKIPS_MAX) {
 		f->skipped++;
 		return PB_FOLLOW_SKIPPED;
 	}
@@ -504,10 +503,15 @@ struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t
 		return NULL;
 	f->delay_ns = delay_ns;
 	f->scanned = sizeof(struct pb_data_header);
-	f->data = pb_data_open(dir, 0, err, errlen);
 	f->stream.stacks = pb_stacks_new();
+	f->data = pb_data_open(dir, 0, err, errlen);
 	if (!f->data || !f->stream.stacks) {
+		int error = f->data ? ENOMEM : errno;
+
+		if (f->data)
+			snprintf(err, errlen, "%s: out of memory", dir);
 		pb_follow_close(f);
+		errno = error;
 		return NULL;
 	}
 	/* forget the chunks and threads that pb_data_open() has found: the first round finds them

@@ -29,8 +29,8 @@
 struct pb_follow;
 struct pb_open_chunks;
 
-/* Opens the directory of a recording that has begun. On failure, returns NULL and writes one line
- * to err. */
+/* Opens the directory of a recording that has begun. On failure, returns NULL, sets errno, and
+ * writes one line to err. */
 struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t delay_ns,
 				 char *err, size_t errlen);
 void pb_follow_close(struct pb_follow *f);
@@ -42,8 +42,10 @@ struct pb_stream *pb_follow_stream(struct pb_follow *f);
  * events. With by_time, the events of all threads are merged by time. Otherwise one thread comes
  * after the other. Returns 0, -errno or PB_FOLLOW_SKIPPED: this process is short of descriptors or
  * memory for a moment. The caller must then not read events before the next round: the old copies
- * of open chunks are gone. After 100 such rounds in a row, the error is returned. */
+ * of open chunks are gone. After PB_FOLLOW_SKIPS_MAX such rounds in a row, the error is
+ * returned. */
 #define PB_FOLLOW_SKIPPED	1
+#define PB_FOLLOW_SKIPS_MAX	100	/* ten seconds, at ten rounds in a second */
 int pb_follow_update(struct pb_follow *f, const struct pb_open_chunks *o, bool by_time);
 /* Returns the next event, or false if this round has no more. */
 bool pb_follow_next(struct pb_follow *f, struct pb_event *ev);

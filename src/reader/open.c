@@ -39,6 +39,11 @@ static int open_files(struct pb_data *d, char *err, size_t errlen)
 	if (ret)
 		return ret;
 	d->open_fd = openat(d->dir_fd, "open", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (d->open_fd < 0 && pb_data_may_pass(-errno)) {
+		ret = -errno;
+		snprintf(err, errlen, "%s/open: %s", d->dir, strerror(-ret));
+		return ret;
+	}
 	if (fstat(d->chunks_fd, &st)) {
 		ret = -errno;
 		snprintf(err, errlen, "%s/chunks: %s", d->dir, strerror(-ret));
@@ -97,8 +102,11 @@ struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t
 	if (ret)
 		goto fail;
 	d->symbols = pb_symbols_new(d);
-	if (!d->symbols)
+	if (!d->symbols) {
+		snprintf(err, errlen, "%s: out of memory", dir);
+		ret = -ENOMEM;
 		goto fail;
+	}
 	if (d->clock.uncalibrated && d->nr_chunks)
 		pb_data_note(d, "the clock was read only once: times are in TSC cycles, not "
 				"nanoseconds");
@@ -111,6 +119,7 @@ struct pb_data *pb_data_open(const char *dir, uint32_t buffer, char *err, size_t
 	return d;
 fail:
 	pb_data_close(d);
+	errno = -ret;
 	return NULL;
 }
 

@@ -13,14 +13,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../test_descriptors.h"
 #include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "abi/datadir.h"
@@ -206,25 +205,6 @@ static void test_held_unread(void **state)
 	end();
 }
 
-/* Takes all free descriptors away from this process, or gives them back. */
-static void set_descriptors(bool any)
-{
-	static struct rlimit all;
-	struct rlimit none;
-	int fd;
-
-	if (any) {
-		assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
-		return;
-	}
-	fd = open("/dev/null", O_RDONLY);
-	assert_true(fd >= 0);
-	close(fd);
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
-	none = (struct rlimit){ (rlim_t)fd, all.rlim_max };
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-}
-
 static int update(void)
 {
 	return pb_follow_update(f, &chunks, true);
@@ -281,13 +261,32 @@ static void test_module_later(void **state)
 	end();
 }
 
+/* A recording is opened when there are too few free descriptors. */
+static void test_open(void **state)
+{
+	struct rlimit all;
+	char err[5000];
+
+	start();
+	end();
+	for (unsigned nr = 0; nr < 4; nr++) {
+		leave_descriptors(&all, nr);
+		errno = 0;
+		f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+		assert_int_equal(errno, EMFILE);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+		assert_null(f);
+		assert_non_null(strstr(err, "Too many open files"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late), cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_held), cmocka_unit_test(test_held_late),
 		cmocka_unit_test(test_held_unread), cmocka_unit_test(test_no_descriptor),
-		cmocka_unit_test(test_module_later),
+		cmocka_unit_test(test_module_later), cmocka_unit_test(test_open),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
