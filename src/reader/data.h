@@ -98,6 +98,7 @@ struct pb_data {
 	uint32_t discard_error;		/* why calls were discarded (struct pb_meta_discarded) */
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */
+	bool followed;			/* rounds read what is new (follow.h) */
 	bool damaged;			/* something was cut off or unreadable */
 	bool whole;			/* no chunk is missing. So if the data has a call's end, it
 					 * also has the call's ENTRY */

@@ -64,9 +64,13 @@ static int load_meta(struct pb_follow *f)
 		ret = pb_data_load_meta(n, err, sizeof(err));
 	n->dir_fd = -1;
 	modules = !ret && n->nr_maps != d->nr_maps;
-	/* an image may have calls before it has modules, or without ever having any */
-	f->modules = modules || (!ret && n->nr_images != d->nr_images);
+	if (modules) {
+		n->symbols = pb_symbols_new(n);
+		ret = n->symbols ? 0 : -ENOMEM;
+	}
 	if (!ret) {
+		/* an image may have calls before it has modules, or without ever having any */
+		f->modules = modules || n->nr_images != d->nr_images;
 		SWAP(d->threads, n->threads);
 		SWAP(d->nr_threads, n->nr_threads);
 		SWAP(d->images, n->images);
@@ -84,15 +88,11 @@ static int load_meta(struct pb_follow *f)
 		d->ended = n->ended;
 		update_threads(f);
 	}
-	if (modules) {
-		enum pb_demangle how = pb_symbols_style(d->symbols);
-
-		n->symbols = d->symbols;
-		d->symbols = pb_symbols_new(d);
-		if (d->symbols)
-			pb_symbols_demangle(d->symbols, how);
-		else
-			SWAP(d->symbols, n->symbols);
+	/* The modules that are loaded remain loaded: their functions have numbers, and to load them
+	 * again might fail */
+	if (!ret && modules) {
+		pb_symbols_move(n->symbols, d->symbols);
+		SWAP(d->symbols, n->symbols);
 	}
 	pb_data_close(n);
 	return ret;
@@ -514,6 +514,7 @@ struct pb_follow *pb_follow_open(const char *dir, enum pb_demangle how, uint64_t
 		errno = error;
 		return NULL;
 	}
+	f->data->followed = true;
 	/* forget the chunks and threads that pb_data_open() has found: the first round finds them
 	 * again */
 	f->data->nr_chunks = f->data->nr_threads = 0;

@@ -121,6 +121,21 @@ bool pb_symbols_again(struct pb_symbols *s)
 	return again;
 }
 
+void pb_symbols_move(struct pb_symbols *to, struct pb_symbols *from)
+{
+	to->d = from->d;
+	to->how = from->how;
+	for (size_t i = 0; i < from->nr; i++) {
+		struct module *old = &from->modules[i];
+		struct module *m = bsearch(old, to->modules, to->nr, sizeof(*m), by_number);
+
+		if (!m || !old->map)
+			continue;
+		*m = *old;
+		*old = (struct module){ .number = m->number };
+	}
+}
+
 /* Returns 0 or -errno. */
 static int map_file(int dir_fd, const char *path, void **map, size_t *size)
 {
@@ -139,6 +154,15 @@ static int map_file(int dir_fd, const char *path, void **map, size_t *size)
 	return ret;
 }
 
+/* The module can't be loaded now, because this process is short of descriptors or memory. If no
+ * later round loads it, the user is told. */
+static void load_later(struct pb_symbols *s, struct module *m, const char *path, int error)
+{
+	m->again = s->again = true;
+	if (s->d->ended || !s->d->followed)
+		pb_data_note(s->d, "%s: %s: its functions have no names", path, strerror(-error));
+}
+
 static void load(struct pb_symbols *s, struct module *m)
 {
 	char path[32];
@@ -149,10 +173,7 @@ static void load(struct pb_symbols *s, struct module *m)
 	snprintf(path, sizeof(path), "modules/%u", m->number);
 	ret = map_file(s->d->dir_fd, path, &map, &m->size);
 	if (pb_data_may_pass(ret)) {
-		m->again = s->again = true;
-		if (s->d->ended)
-			pb_data_note(s->d, "%s: %s: its functions have no names", path,
-				     strerror(-ret));
+		load_later(s, m, path, ret);
 		return;
 	}
 	if (ret) {
@@ -182,6 +203,7 @@ static void load(struct pb_symbols *s, struct module *m)
 	m->soname = NULL;
 	m->map = NULL;
 	munmap(map, m->size);
+	load_later(s, m, path, -ENOMEM);
 }
 
 static struct module *find_module(struct pb_symbols *s, uint32_t number)

@@ -3,7 +3,8 @@
  * Finds the names of site numbers and addresses in the analyses of the data directory (modules/N).
  * A name is read and demangled when it is first needed.
  *
- * Context: the observer, one thread. Strings are valid until pb_symbols_free().
+ * Context: the observer, one thread. Strings are valid until pb_symbols_free(). After
+ * pb_symbols_move(), the new symbols own the functions' names.
  */
 #ifndef PB_READER_SITE_NAMES_H
 #define PB_READER_SITE_NAMES_H
@@ -30,6 +31,9 @@ void pb_symbols_free(struct pb_symbols *s);
  * is looked up. */
 void pb_symbols_demangle(struct pb_symbols *s, enum pb_demangle how);
 enum pb_demangle pb_symbols_style(const struct pb_symbols *s);
+/* Makes `to`, which are new symbols, those of from's data, with the same style. They get the
+ * analyses and names that `from` has loaded. After that, `from` may only be freed. */
+void pb_symbols_move(struct pb_symbols *to, struct pb_symbols *from);
 /* Returns true if analyses couldn't be loaded because this process was short of descriptors or
  * memory. They are then loaded when they are next needed. Until this call, their functions have no
  * names, so that functions that have numbers (view/site_numbers.h) keep them during a round. */

@@ -74,15 +74,18 @@ struct pb_top_group *pb_top_group(struct pb_top *t, struct pb_follow *f, size_t 
 
 /* --- new modules change the functions' numbers ------------------------------ */
 
+/* Returns 0, an unknown site, if the function has no number any more. */
 static uint32_t new_number(const struct pb_sites *old, const struct pb_sites *new, uint32_t number)
 {
 	size_t next = pb_bisect(i, 0, old->nr_modules, old->modules[i].base <= number);
+	const struct pb_sites_module *m;
 
 	if (number < PB_MAX_SITES || !next)
 		return number;
+	m = &old->modules[next - 1];
 	for (size_t i = 0; i < new->nr_modules; i++)
-		if (new->modules[i].module == old->modules[next - 1].module)
-			return new->modules[i].base + (number - old->modules[next - 1].base);
+		if (new->modules[i].module == m->module && number - m->base < new->modules[i].nr)
+			return new->modules[i].base + (number - m->base);
 	return 0;
 }
 

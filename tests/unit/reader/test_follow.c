@@ -261,6 +261,28 @@ static void test_module_later(void **state)
 	end();
 }
 
+/* The recorder was killed, and nothing is loaded later. So the user is told. */
+static void test_no_names(void **state)
+{
+	static const char *const names[] = { "one" };
+	struct pb_data *d;
+	char err[5000];
+
+	start();
+	gen_image(&g, 1, 100, "/bin/program");
+	gen_module(&g, 1, 1, 100, 1, 0x400000, names, 1);
+	end();
+	d = pb_data_open(dir, 0, err, sizeof(err));
+	assert_non_null(d);
+	set_descriptors(false);
+	assert_string_equal(pb_symbols_site(d->symbols, pb_data_image(d, 1), 1).name, "site:1");
+	set_descriptors(true);
+	assert_true(d->nr_notes > 0);
+	assert_string_equal(d->notes[d->nr_notes - 1],
+			    "modules/1: Too many open files: its functions have no names");
+	pb_data_close(d);
+}
+
 /* A recording is opened when there are too few free descriptors. */
 static void test_open(void **state)
 {
@@ -286,7 +308,8 @@ int main(void)
 		cmocka_unit_test(test_late), cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_held), cmocka_unit_test(test_held_late),
 		cmocka_unit_test(test_held_unread), cmocka_unit_test(test_no_descriptor),
-		cmocka_unit_test(test_module_later), cmocka_unit_test(test_open),
+		cmocka_unit_test(test_module_later), cmocka_unit_test(test_no_names),
+		cmocka_unit_test(test_open),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../test_descriptors.h"
 #include "../test_dir.h"
 #include "../recordings/gen_data.h"
 #include "reader/drain.h"
@@ -33,6 +34,8 @@ struct truth {
 
 /* --- a thread ---------------------------------------------------------------- */
 
+static char err[5000];
+static struct pb_out out = { .fd = -1 };
 static struct gen g;
 static struct truth truth[SITES];
 static struct sim {
@@ -222,8 +225,6 @@ static void long_calls(uint32_t serial, unsigned n)
 /* Adds the table's numbers to `sum`. Returns how many bytes of records were skipped. */
 static uint64_t estimate(double share, uint64_t seed, uint64_t now, struct truth sum[SITES])
 {
-	char err[5000];
-	struct pb_out out = { .fd = -1 };
 	struct pb_top top = { .out = &out, .sample = { .share = share, .random = seed } };
 	struct pb_follow *f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
 	const struct pb_report *r;
@@ -404,8 +405,6 @@ static uint64_t next_table(struct pb_top *top, struct pb_follow *f, struct pb_op
  * call takes no time. If the thread has a chunk again, its time counts once. */
 static void test_gone(void **state)
 {
-	char err[5000];
-	struct pb_out out = { .fd = -1 };
 	struct pb_top top = { .out = &out, .sample = { .share = 1 } };
 	struct pb_drain drain = { .bytes = sizeof(struct pb_data_header) };
 	struct pb_open_chunk slot = { 0 };
@@ -447,8 +446,6 @@ static void test_gone(void **state)
 static void test_image_without_modules(void **state)
 {
 	static const char *const names[] = { "one", "two" };
-	char err[5000];
-	struct pb_out out = { .fd = -1 };
 	struct pb_top top = { .out = &out, .sample = { .share = 1 } };
 	struct pb_drain drain = { .bytes = sizeof(struct pb_data_header) };
 	struct pb_open_chunks o = { .drain = &drain };
@@ -484,6 +481,58 @@ static void test_image_without_modules(void **state)
 	gen_close(&g);
 }
 
+/* Writes a chunk with two calls that are open, and a leaf inside them. */
+static void one_more(struct pb_drain *d, uint64_t seq, uint64_t start)
+{
+	gen_chunk(&g, 1, 101, seq, start);
+	for (uint32_t i = 0; i < 2 * seq; i++)
+		gen_ext1(&g, PB_EXT_OPEN, 2 + i % 2, 0, GEN_START + 10000 * (i / 2 + 1) + i % 2);
+	g.head.depth = (uint32_t)(2 * seq);
+	g.last = start;
+	gen_entry(&g, 2, start);
+	gen_entry(&g, 3, start + 1);
+	gen_leaf(&g, 1, start + 100, start + 200);
+	d->bytes += sizeof(g.head) + g.nr * 8;
+	gen_chunk_write(&g);
+}
+
+/* A new module changes the functions' numbers when this process can open no file. */
+static void test_renumber(void **state)
+{
+	static const char *const names[] = { "one", "two", "three" }, *const other[] = { "other" };
+	struct pb_top top = { .out = &out, .sample = { .share = 1 } };
+	struct pb_drain drain = { .bytes = sizeof(struct pb_data_header) };
+	struct pb_open_chunks o = { .drain = &drain };
+	struct pb_follow *f;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_image(&g, 1, 100, "/bin/program");
+	gen_module(&g, 1, 2, 100, 1, 0x400000, names, 3);
+	f = pb_follow_open(dir, PB_DEMANGLE_NO, 0, err, sizeof(err));
+	for (uint64_t n = 1; n <= 4; n++) {
+		if (n == 2) {
+			gen_image(&g, 2, 102, "/bin/other");
+			gen_module(&g, 2, 1, 102, 1, 0x500000, other, 1);
+		}
+		one_more(&drain, n - 1, GEN_START + 10000 * n);
+		o.clock = GEN_START + 10000 * (n + 1);
+		assert_int_equal(pb_follow_update(f, &o, false), 0);
+		assert_int_equal(pb_follow_modules(f), n == 2 || n == 3);
+		if (n == 2)
+			set_descriptors(false);
+		assert_int_equal(pb_top_round(&top, f, true), 0);
+		if (n == 2)
+			set_descriptors(true);
+		assert_int_equal(pb_top_compute(&top, f, o.clock, true), 0);
+		assert_int_equal(top.groups[0]->report.nr, 3);
+		/* ticks; without a second reading of the clock, a tick counts as 1 ns */
+		assert_int_equal(total_of(&top, 0), 100 * n);
+	}
+	pb_top_free(&top);
+	pb_follow_close(f);
+	gen_close(&g);
+}
+
 static void on_stack(uint32_t serial, uint64_t seq, uint64_t start)
 {
 	gen_chunk(&g, serial, 100 + serial, seq, start);
@@ -494,8 +543,6 @@ static void on_stack(uint32_t serial, uint64_t seq, uint64_t start)
  * pushed. */
 static void test_moving_stack(void **state)
 {
-	char err[5000];
-	struct pb_out out = { .fd = -1 };
 	struct pb_top top = { .out = &out, .threads = true, .sample = { .share = 1 } };
 	static const char *const names[] = { "one", "two", "three" };
 	const uint64_t s = GEN_START;
@@ -546,7 +593,7 @@ int main(void)
 		cmocka_unit_test(test_deep), cmocka_unit_test(test_long_calls),
 		cmocka_unit_test(test_many_days),
 		cmocka_unit_test(test_gone), cmocka_unit_test(test_image_without_modules),
-		cmocka_unit_test(test_moving_stack),
+		cmocka_unit_test(test_renumber), cmocka_unit_test(test_moving_stack),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
