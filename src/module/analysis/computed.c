@@ -331,12 +331,12 @@ bool pb_unit_has_labels(struct pb_an *an, uint32_t unit)
 	return false;
 }
 
-/* True if a jump leads from one unit into the other one. */
-static bool jumps_into(struct pb_an *an, long from, long to)
+/* True if a jump leads from one unit to code of the other one that begins at the address. */
+static bool jumps_into(struct pb_an *an, long from, long to, uint64_t addr)
 {
 	const struct pb_fde *t = &an->cfi.fdes.v[to];
 
-	for (size_t i = pb_cross_jump_lower(an, t->start);
+	for (size_t i = pb_cross_jump_lower(an, addr);
 	     i < an->cross_jumps.n && an->cross_jumps.v[i].to < t->end && !pb_exit_work(an, 8); i++)
 		if (pb_cfi_find(&an->cfi, an->cross_jumps.v[i].from) == from)
 			return true;
@@ -344,7 +344,8 @@ static bool jumps_into(struct pb_an *an, long from, long to)
 }
 
 /* True if the unit `part` isn't a function, and a jump leads from it into the unit, or from the
- * unit into it: it is a part of the unit's function (foo.cold). */
+ * unit into it: it is a part of the unit's function (foo.cold). A jump to the unit's first
+ * instruction may be a tail call. */
 static bool is_part(struct pb_an *an, long part, long unit)
 {
 	uint64_t start = an->cfi.fdes.v[part].start;
@@ -353,7 +354,8 @@ static bool is_part(struct pb_an *an, long part, long unit)
 
 	if (!r || (f && (!(f->flags & PB_FUNC_UNNAMED) || pb_bit_test(r->called, start - r->addr))))
 		return false;
-	return jumps_into(an, unit, part) || jumps_into(an, part, unit);
+	return jumps_into(an, unit, part, start) ||
+	       jumps_into(an, part, unit, an->cfi.fdes.v[unit].start + 1);
 }
 
 /* Reads the element at the address `at` of a jump's array. False if it isn't in the file. */
@@ -376,19 +378,26 @@ static bool read_element(struct pb_an *an, const struct pb_computed *c, uint64_t
 enum pb_pointer pb_target_is(struct pb_an *an, const struct pb_fn_exit *e,
 			     const struct pb_computed *c, uint64_t at, uint64_t *target)
 {
-	bool part;
+	bool offset = c->how == PB_COMPUTED_OFFSETS, part;
+	const struct pb_range *r;
+	const struct pb_fde *fde;
 	long to;
 
-	if (!read_element(an, c, at, target) || !pb_range_find(an, *target))
+	if (!read_element(an, c, at, target) || !(r = pb_range_find(an, *target)))
 		return PB_POINTER_NONE;
 	to = pb_cfi_find(&an->cfi, *target);
-	if (to == (long)e->unit)
-		return pb_exit_work(an, 8) ? PB_POINTER_LIMIT : PB_POINTER_INSIDE;
-	part = to >= 0 && is_part(an, to, e->unit);
+	if (to < 0 || r->stubs)
+		return pb_exit_work(an, 8) ? PB_POINTER_LIMIT : PB_POINTER_FUNCTION;
+	part = to != (long)e->unit && is_part(an, to, e->unit);
 	/* if the search took too long, its result is wrong */
 	if (pb_exit_work(an, 8))
 		return PB_POINTER_LIMIT;
 	if (part)
 		return PB_POINTER_PART;
-	return to < 0 || pb_fn_at(an, *target) ? PB_POINTER_FUNCTION : PB_POINTER_OTHER;
+	/* a function may be in its own array */
+	if (to == (long)e->unit)
+		return !offset && pb_fn_at(an, *target) ? PB_POINTER_FUNCTION : PB_POINTER_INSIDE;
+	fde = &an->cfi.fdes.v[to];
+	return pb_fn_at(an, *target) || (fde->start == *target && fde->entry) ?
+	       PB_POINTER_FUNCTION : PB_POINTER_OTHER;
 }

@@ -208,10 +208,9 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 
 /* Reads the targets of a jump from an array at a known address, and notes the edges to parts of the
  * unit's function. The array ends where another known array begins. If it ends earlier, elements
- * after it are read, too. Returns what the first element is that counts no longer. inside: targets
- * are in the unit or its parts. functions: there are functions, all of them before such targets. */
+ * after it are read, too. Returns what the first element is that counts no longer. */
 static enum pb_pointer read_targets(struct search *s, const struct pb_fn_exit *e,
-				    const struct pb_computed *c, bool *inside, bool *functions)
+				    const struct pb_computed *c, struct pb_targets *has)
 {
 	bool offsets = c->how == PB_COMPUTED_OFFSETS;
 	const pb_addr_vec *v = offsets ? &s->an->tables : &s->an->arrays;
@@ -222,10 +221,11 @@ static enum pb_pointer read_targets(struct search *s, const struct pb_fn_exit *e
 
 	for (; at < end; at += offsets ? 4 : 8) {
 		is = pb_target_is(s->an, e, c, at, &target.target);
-		if (is < PB_POINTER_FUNCTION || (is == PB_POINTER_FUNCTION && *inside))
+		if (is < PB_POINTER_FUNCTION || (is == PB_POINTER_FUNCTION && has->inside))
 			return is;
-		*functions |= is == PB_POINTER_FUNCTION;
-		*inside |= is != PB_POINTER_FUNCTION;
+		has->functions |= is == PB_POINTER_FUNCTION;
+		has->inside |= is == PB_POINTER_INSIDE;
+		has->parts |= is == PB_POINTER_PART;
 		if (is != PB_POINTER_PART)
 			continue;
 		uint32_t part = (uint32_t)pb_cfi_find(&s->an->cfi, target.target);
@@ -242,31 +242,31 @@ static enum pb_pointer read_targets(struct search *s, const struct pb_fn_exit *e
  * Classifies a jump that reads its target from an array of pointers. The array of a switch or of a
  * computed goto has addresses of code in the unit, and perhaps in parts of the unit. The array of a
  * tail jump has addresses of functions. If addresses in the unit follow, they may lie after the
- * array's end, so nothing is certain.
+ * array's end, so nothing is certain. Parts alone are uncertain, too: they may be functions.
  */
 static void classify_array(struct search *s, struct pb_fn_exit *e, const struct pb_computed *c)
 {
-	bool inside = false, functions = false;
-	enum pb_pointer is = read_targets(s, e, c, &inside, &functions);
+	struct pb_targets has = { 0 };
+	enum pb_pointer is = read_targets(s, e, c, &has);
 
 	if (is == PB_POINTER_LIMIT)
 		flag(s, e->unit, PB_INEXIT_LIMIT);
-	else if (inside == functions && (inside || is == PB_POINTER_OTHER))
-		flag(s, e->unit, PB_INEXIT_COMPUTED);
-	else if (!inside && (!e->gone || pb_unit_uses_red_zone(s->an, e->unit)))
+	else if (has.inside ? has.functions :
+		 has.parts || (!has.functions && is == PB_POINTER_OTHER) ||
+		 !e->gone || pb_unit_uses_red_zone(s->an, e->unit))
 		flag(s, e->unit, PB_INEXIT_COMPUTED);
 	else
-		e->exit = !inside;
+		e->exit = !has.inside;
 }
 
 /* Classifies the jump of a switch whose table has offsets from the table's address. */
 static void classify_switch(struct search *s, struct pb_fn_exit *e, const struct pb_computed *c)
 {
-	bool inside = false, functions = false;
+	struct pb_targets has = { 0 };
 
 	if (!pb_unit_has_table(s->an, e->unit))
 		flag(s, e->unit, PB_INEXIT_COMPUTED);
-	else if (c->table && read_targets(s, e, c, &inside, &functions) == PB_POINTER_LIMIT)
+	else if (c->table && read_targets(s, e, c, &has) == PB_POINTER_LIMIT)
 		flag(s, e->unit, PB_INEXIT_LIMIT);
 }
 

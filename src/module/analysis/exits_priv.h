@@ -67,6 +67,10 @@ enum pb_pointer {
 /* Sets *target to the target that the element at the address `at` gives. */
 enum pb_pointer pb_target_is(struct pb_an *an, const struct pb_fn_exit *e,
 			     const struct pb_computed *c, uint64_t at, uint64_t *target);
+/* Which targets an array has. functions: before the first one inside of the unit */
+struct pb_targets {
+	bool inside, parts, functions;
+};
 /* In functions.c: true if code of the unit uses memory below rsp where it has no frame. */
 bool pb_unit_uses_red_zone(const struct pb_an *an, long unit);
 /* In labels.c: true if all targets of the jump table (PB_COMPUTED_LABELS) lie in the unit. */

@@ -118,7 +118,19 @@ static const char *const fixed_s = MACROS
 	".p2align 4\n"
 	"F red_pointer\n body\n mov %rax,-8(%rsp)\n body\n jmp *8(%rdi)\nE red_pointer\n"
 	".p2align 4\n"
+	/* the functions of the array have no names. One makes a tail call of `evaluate` */
+	"F evaluate\n body\n body\n jmp *unnamed(,%rdi,8)\nE evaluate\n.p2align 4\n nop\n"
+	"9: " PART " body\n jmp evaluate\n.cfi_endproc\n nop\n"
+	"10: " PART " body\n body\n ret\n" PART_END
+	/* a function in its own array */
+	"F selfish\n body\n body\n jmp *selves(,%rdi,8)\nE selfish\n.p2align 4\n"
+	"F selfish2\n body\n body\n jmp *selves2(,%rdi,8)\nE selfish2\n.p2align 4\n"
+	/* only a part: it may be a function */
+	"F partial\n body\n test %eax,%eax\n je 11f\n body\n jmp *only_part(,%rdi,8)\nE partial\n"
+	".p2align 4\n nop\n11: " PART " body\n body\n ret\n" PART_END
 	".data\n.p2align 3\ntable: .quad 2b,2b\nfunctions: .quad gotos,labelled\n"
+	"unnamed: .quad 9b,10b\nselves: .quad gotos,selfish,labelled\n"
+	"selves2: .quad selfish2,gotos\nonly_part: .quad 11b\n"
 	"in_part: .rept 5\n .quad 4b,5b\n .endr\n .quad 3b\nin_frame: .quad 7b,6b\n"
 	"mixture: .quad gotos,8b\nodd: .quad 8b,gotos\n.quad 0\n"
 	END;
@@ -134,6 +146,10 @@ static const struct expected fixed[] = {
 	{ "strange", "COMPUTED" },
 	{ "red_array", "COMPUTED" },
 	{ "red_pointer", "COMPUTED" },
+	{ "evaluate", "NOT indirect+20:WINDOW" },
+	{ "selfish", "NOT indirect+20:WINDOW" },
+	{ "selfish2", "NOT indirect+20:WINDOW" },
+	{ "partial", "COMPUTED" },
 	{ NULL, NULL }
 };
 
