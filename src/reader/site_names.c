@@ -154,8 +154,8 @@ static int map_file(int dir_fd, const char *path, void **map, size_t *size)
 	return ret;
 }
 
-/* The module can't be loaded now, because this process is short of descriptors or memory. If no
- * later round loads it, the user is told. */
+/* The module can't be loaded now, because this process is short of descriptors or memory. A later
+ * round may load it. If there are no more rounds, adds a note for the user. */
 static void load_later(struct pb_symbols *s, struct module *m, const char *path, int error)
 {
 	m->again = s->again = true;

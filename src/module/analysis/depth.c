@@ -102,16 +102,8 @@ static bool find_pieces(struct depths *d)
 
 static struct piece *piece_of(const struct depths *d, uint64_t addr)
 {
-	size_t low = 0, high = d->pieces.n;
+	size_t low = pb_bisect(i, 0, d->pieces.n, d->pieces.v[i].start <= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (d->pieces.v[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low && addr < d->pieces.v[low - 1].end ? &d->pieces.v[low - 1] : NULL;
 }
 

@@ -21,6 +21,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "base/base.h"
 #include "module/analysis/exits_priv.h"
 
 struct search {
@@ -390,17 +391,7 @@ static int by_from(const void *a, const void *b)
  * unit. */
 static size_t edge_lower(const pb_edge_vec *v, uint32_t unit, bool to)
 {
-	size_t low = 0, high = v->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if ((to ? v->v[mid].to : v->v[mid].from) < unit)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return pb_bisect(i, 0, v->n, (to ? v->v[i].to : v->v[i].from) < unit);
 }
 
 static void sort_edges(struct search *s)

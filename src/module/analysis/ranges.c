@@ -203,31 +203,14 @@ int pb_addr_compare(const void *a, const void *b)
 
 size_t pb_addr_lower(const pb_addr_vec *v, uint64_t addr)
 {
-	size_t low = 0, high = v->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (v->v[mid] < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return pb_bisect(i, 0, v->n, v->v[i] < addr);
 }
 
 bool pb_has_symbol(const struct pb_an *an, uint64_t addr)
 {
-	size_t low = 0, high = an->cands.n, label = pb_addr_lower(&an->labels, addr);
+	size_t low = pb_bisect(i, 0, an->cands.n, an->cands.v[i].addr < addr);
+	size_t label = pb_addr_lower(&an->labels, addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->cands.v[mid].addr < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return (low < an->cands.n && an->cands.v[low].addr == addr) ||
 	       (label < an->labels.n && an->labels.v[label] == addr);
 }
@@ -246,16 +229,8 @@ void pb_hooks_sort(pb_hook_vec *v)
 
 const struct pb_hook_at *pb_hook_find(const pb_hook_vec *v, uint64_t addr)
 {
-	size_t low = 0, high = v->n;
+	size_t low = pb_bisect(i, 0, v->n, v->v[i].addr < addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (v->v[mid].addr < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < v->n && v->v[low].addr == addr ? &v->v[low] : NULL;
 }
 
@@ -270,32 +245,12 @@ static int by_target(const void *a, const void *b)
 
 size_t pb_cross_jump_lower(const struct pb_an *an, uint64_t to)
 {
-	size_t low = 0, high = an->cross_jumps.n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->cross_jumps.v[mid].to < to)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return pb_bisect(i, 0, an->cross_jumps.n, an->cross_jumps.v[i].to < to);
 }
 
 size_t pb_exits_lower(const struct pb_an *an, uint32_t unit)
 {
-	size_t low = 0, high = an->exits.n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->exits.v[mid].unit < unit)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return pb_bisect(i, 0, an->exits.n, an->exits.v[i].unit < unit);
 }
 
 void pb_cross_jumps_sort(struct pb_an *an)

@@ -28,6 +28,7 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 #include "abi/analysis_access.h"
+#include "base/base.h"
 
 struct state {
 	const struct pb_window_in *in;
@@ -260,16 +261,8 @@ static bool is_nop(const ZydisDecodedInstruction *i)
 static const struct pb_nop *hook_call(const struct state *s)
 {
 	uint64_t addr = s->in->addr + s->off;
-	size_t low = 0, high = s->in->nr_nops;
+	size_t low = pb_bisect(i, 0, s->in->nr_nops, s->in->nops[i].addr < addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->in->nops[mid].addr < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < s->in->nr_nops && s->in->nops[low].addr == addr ? &s->in->nops[low] : NULL;
 }
 

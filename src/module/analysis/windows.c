@@ -22,17 +22,7 @@ static bool branched_into(const struct pb_range *r, uint64_t start, unsigned len
 
 static size_t nop_lower(const struct pb_an *an, uint64_t addr)
 {
-	size_t low = 0, high = an->nops.n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (an->nops.v[mid].addr < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return pb_bisect(i, 0, an->nops.n, an->nops.v[i].addr < addr);
 }
 
 /* True if a text relocation changes a byte of [start, start + len). A relocated word has up to 8

@@ -63,16 +63,8 @@ static bool parse_cie(struct bytes b, uint64_t off, struct pb_cie *cie)
 
 static const struct pb_cie *find_cie(const struct pb_cfi *c, uint64_t off)
 {
-	size_t low = 0, high = c->cies.n;
+	size_t low = pb_bisect(i, 0, c->cies.n, c->cies.v[i].off < off);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->cies.v[mid].off < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < c->cies.n && c->cies.v[low].off == off ? &c->cies.v[low] : NULL;
 }
 

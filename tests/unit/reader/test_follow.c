@@ -261,7 +261,8 @@ static void test_module_later(void **state)
 	end();
 }
 
-/* The recorder was killed, and nothing is loaded later. So the user is told. */
+/* The recorder was killed, so there are no later rounds that could load the module. A note says
+ * that its functions have no names. */
 static void test_no_names(void **state)
 {
 	static const char *const names[] = { "one" };
