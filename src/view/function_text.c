@@ -42,7 +42,7 @@ static void print_line(const struct pb_view *v, const struct pb_event *ev)
 
 	pb_out_fmt(o, "%16s-%-7u [000] .....", pb_view_comm(ev->thread), ev->tid);
 	if (!clock->none) {
-		uint64_t us = (pb_clock_ns(clock, ev->start) + 500) / 1000;
+		uint64_t us = (pb_view_line_ns(v, ev->start) + 500) / 1000;
 
 		pb_out_fmt(o, " %5llu.%06llu", (unsigned long long)(us / 1000000),
 			   (unsigned long long)(us % 1000000));

@@ -45,7 +45,7 @@
 struct pb_graph_text {
 	const struct pb_view *v;
 	struct pb_out *o;
-	const struct pb_clock *clock;
+	const struct pb_clock *clock;	/* for durations */
 	unsigned flags;
 	unsigned tid_width;
 	uint32_t last_tid;
@@ -96,7 +96,7 @@ static void print_prologue(struct pb_graph_text *p, const struct pb_event *ev, u
 {
 	print_switch(p, ev);
 	if (p->flags & PB_FG_ABSTIME) {
-		uint64_t ns = pb_clock_ns(p->clock, time);
+		uint64_t ns = pb_view_line_ns(p->v, time);
 
 		pb_out_u64(p->o, ns / 1000000000, 5, ' ');
 		pb_out_char(p->o, '.');

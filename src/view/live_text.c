@@ -73,7 +73,8 @@ static void on_event(struct pb_live_text *l, const struct pb_event *ev)
 
 static int begin(struct pb_live_text *l, struct pb_follow *f)
 {
-	l->view = (struct pb_view){ .data = pb_follow_data(f), .out = l->out, .to = UINT64_MAX };
+	l->view = (struct pb_view){ .data = pb_follow_data(f), .out = l->out, .to = UINT64_MAX,
+				    .latest = &l->latest };
 	if (pb_data_is_function_tracer(l->view.data))
 		return 0;
 	l->graph = pb_graph_text_new(&l->view, l->flags);

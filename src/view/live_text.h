@@ -20,6 +20,7 @@ struct pb_live_text {
 	/* private */
 	struct pb_view view;
 	struct pb_graph_text *graph;
+	struct pb_latest latest;
 	uint64_t tokens_ns, clock_ns;	/* tokens_ns: the lines that may still be printed now, as a
 					 * time: each line costs 1 s / lines. clock_ns: when
 					 * tokens_ns was computed */

@@ -14,6 +14,17 @@ const char *pb_view_comm(const struct pb_thread *t)
 	return *t->comm ? t->comm : "<...>";
 }
 
+uint64_t pb_view_line_ns(const struct pb_view *v, uint64_t tsc)
+{
+	uint64_t ns = pb_clock_ns(&v->data->clock, tsc);
+	struct pb_latest *latest = v->latest;
+
+	if (!latest || tsc < latest->tsc)
+		return ns;
+	*latest = (struct pb_latest){ tsc, ns > latest->ns ? ns : latest->ns };
+	return latest->ns;
+}
+
 const char *pb_view_time(char *buf, size_t len, uint64_t ns)
 {
 	static const struct { uint64_t limit, unit; const char *name; } units[] = {

@@ -27,6 +27,12 @@ struct pb_view {
 	uint64_t min_ns;		/* calls that took less time aren't shown */
 	struct pb_filters *filters;	/* NULL: none */
 	size_t notes_shown;		/* how many of data->notes were printed to stderr */
+	struct pb_latest *latest;	/* `live` only (pb_view_line_ns()); else NULL */
+};
+
+/* The latest time that a line has. */
+struct pb_latest {
+	uint64_t tsc, ns;
 };
 
 /*
@@ -137,6 +143,11 @@ const char *pb_view_time(char *buf, size_t len, uint64_t ns);
 /* Like pb_view_time(), but without blanks before and after the text. Returns a pointer into buf. */
 const char *pb_view_time_left(char *buf, size_t len, uint64_t ns);
 const char *pb_view_comm(const struct pb_thread *t);
+/* Returns the time that a line shows for `tsc`, in ns. While a recording is followed, the
+ * conversion of times after the newest reading of the clocks isn't exact, and the next reading may
+ * correct it to earlier times. So a line with a tsc that isn't lower than those of the lines before
+ * it gets no earlier time than they have. */
+uint64_t pb_view_line_ns(const struct pb_view *v, uint64_t tsc);
 
 static inline bool pb_view_in_range(const struct pb_view *v, uint64_t time)
 {

@@ -185,11 +185,75 @@ static void late_records(void **state)
 	assert_int_equal(occurrences("site:1(); /* shown late */"), PER_CHUNK / 2);
 }
 
+static void read_clocks(uint64_t tsc, uint64_t ns)
+{
+	struct pb_meta_clock c = {
+		.tsc = tsc, .monotonic = 100000000000 + ns, .monotonic_raw = 200000000000 + ns,
+	};
+
+	gen_meta(&g, PB_META_CLOCK, &c, sizeof(c), NULL);
+}
+
+/* A reading of the clocks shows that the times after the reading before it were too late. The times
+ * of the lines must not decrease, and must be right again after some time. */
+static void corrected_clock(void **state)
+{
+	unsigned long long s, us, latest = 0;
+	unsigned lines = 0;
+
+	start(0);
+	live.flags = PB_FG_ABSTIME;
+	read_clocks(GEN_START + 10000, 10000);
+	fill(0, 1);			/* at 0 us */
+	write_chunk();
+	fill(1, 1);			/* at 100 us */
+	write_chunk();
+	make_round(&chunks);
+	read_clocks(GEN_START + 210000, 60000);
+	fill(2, 1);			/* at 57 us: without the new reading, it would be 200 us */
+	write_chunk();
+	fill(3, 1);			/* at 82 us */
+	write_chunk();
+	fill(4, 1);			/* at 107 us */
+	write_chunk();
+	make_round(&chunks);
+	make_round(NULL);
+	end();
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+		if (sscanf(line, "%llu.%llu |", &s, &us) != 2)
+			continue;
+		assert_in_range(s * 1000000 + us, latest, UINT64_MAX);
+		latest = s * 1000000 + us;
+		lines++;
+	}
+	assert_int_equal(lines, 5 * PER_CHUNK);
+	assert_in_range(latest, 107, 108);
+}
+
+/* A thread's records may go back in time, for example if a handler has made calls before the
+ * interrupted call was recorded. Each line has its own time. */
+static void earlier_call(void **state)
+{
+	start(0);
+	live.flags = PB_FG_ABSTIME;
+	gen_chunk(&g, 1, 100, 0, GEN_START);
+	gen_leaf(&g, 1, GEN_START + 50000, GEN_START + 60000);
+	gen_leaf(&g, 2, GEN_START + 40000, GEN_START + 70000);
+	gen_leaf(&g, 3, GEN_START + 80000, GEN_START + 90000);
+	write_chunk();
+	make_round(&chunks);
+	make_round(NULL);
+	end();
+	assert_non_null(strstr(text, "0.000050 |  site:1();\n    0.000040 |  site:2();\n"
+			       "    0.000080 |  site:3();\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limit_of_lines), cmocka_unit_test(open_calls),
-		cmocka_unit_test(late_records),
+		cmocka_unit_test(late_records), cmocka_unit_test(corrected_clock),
+		cmocka_unit_test(earlier_call),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
