@@ -53,19 +53,20 @@ static inline void pb_count_local(uint64_t *p);
  * instruction the handler has interrupted.
  */
 struct pb_owner {
-	const uint32_t *now;	/* where the writer's serial is now */
+	const uint32_t *now;	/* the writer's present serial */
 	uint32_t serial;	/* its value when the code began */
 };
 
-/* pb_own_store() stores a word, and pb_own_zero() zeroes n words. Both do nothing in a child. They
- * also do nothing if the chunk that holds `at` has another serial in its header than the owner's.
- * pb_own_store() returns whether it stored. */
+/* pb_own_store() stores a word, and pb_own_zero() zeroes n words. Both do nothing if *o.now isn't
+ * o.serial, as in a child that continues its parent's code. They also do nothing if the chunk that
+ * holds `at` has another serial in its header than the owner's. pb_own_store() returns whether it
+ * stored. */
 bool pb_own_store(struct pb_owner o, uint64_t *at, uint64_t value)
 	__attribute__((visibility("hidden")));
 void pb_own_zero(struct pb_owner o, uint64_t *at, size_t n) __attribute__((visibility("hidden")));
-/* Changes a word of the ring or of the writer from `old` to `new`. Does nothing in a child. Unlike
- * pb_own_store(), it doesn't compare the chunk's serial. The change is atomic for all threads, with
- * acquire and release order. Returns whether the word was changed. */
+/* Changes a word of the ring or of the writer from `old` to `new`. Does nothing if *o.now isn't
+ * o.serial. Unlike pb_own_store(), it doesn't compare the chunk's serial. The change is atomic for
+ * all threads, with acquire and release order. Returns whether the word was changed. */
 bool pb_own_change(struct pb_owner o, uint64_t *at, uint64_t old, uint64_t new)
 	__attribute__((visibility("hidden")));
 /* Adds one to *shared, a word of the ring, then to *own, a word of the writer. Each addition is
@@ -89,7 +90,7 @@ struct pb_patch {
 	uint8_t slot;		/* true: the patch is in a trampoline slot, so a thread at its first
 				 * byte counts as inside the patch */
 	uint8_t bytes[10];
-	uint8_t old[12];	/* the bytes before the patch, to undo it */
+	uint8_t old[12];	/* the bytes that the patch overwrites, to undo it */
 };
 
 /* Writes nr patches, which are sorted by address and don't overlap. Writes whole pages to
@@ -122,7 +123,8 @@ extern const char *pb_stop_why;		/* the reason of the last failure, as text for 
  * These stops then don't depend on the program's root directory and its limit of open files.
  * Context: a thread that has a descriptor table of its own. */
 void pb_stop_keep_dirs(void);
-/* Called in a forked child, which has no such thread. */
+/* Forgets that a thread keeps the directories open. Called in a forked child, where that thread
+ * doesn't exist. */
 void pb_stop_forget_dirs(void);
 /* The argument of the program's last successful prctl(PR_SET_PTRACER); 0: none. A stop may call
  * this prctl, too, and then restores the program's setting. */
@@ -140,9 +142,9 @@ struct pb_stopped {
 struct pb_stop {
 	const struct pb_patch *p;	/* sorted by address; many patches take several stops */
 	size_t nr;
-	size_t done;		/* number of finished patches, which are written. After an error
-				 * other than -EAGAIN, however, some patches of the last stop may
-				 * be unwritten. */
+	size_t done;		/* number of patches, from p[0] on, that were handled. They are
+				 * written, with one exception: after an error other than -EAGAIN,
+				 * each patch of the last stop may or may not be written. */
 	/* Called with a thread's pc that is strictly inside bytes that are replaced. Returns the
 	 * address at which the thread continues. 0: the thread may stay at pc. */
 	uint64_t (*moved)(uint64_t pc);
@@ -192,7 +194,8 @@ long pb_clone(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg
  * instructions as a recipe (struct pb_recipe). The body begins with the code of the place's recipe,
  * in which the exits are hooked. If the place has a second recipe, for the code that a code slot or
  * the second shared jump displaces, that recipe's code follows. pb_body_size() returns the body's
- * size in bytes. pb_body_second() returns the offset of the second recipe's code. */
+ * size in bytes. pb_body_second() returns the offset of the second recipe's code. In a stub, an
+ * instruction that restores r11 comes before the body; site->body usually points to it. */
 size_t pb_body_size(const struct pb_place *p);
 unsigned pb_body_second(const struct pb_place *p);
 /* Returns the offset of the code that conditional exits jump to. That code ends at
@@ -257,8 +260,9 @@ static inline const uint64_t *pb_linker_stub_word(const uint8_t *code);
  * engine. C code never calls these functions; it only uses their addresses.
  *
  * Handlers of a site, for site->handler. The site's stub jumps to them. At that point one register
- * holds the site, and all other registers and the flags are the program's. A handler restores all
- * of them and jumps to site->body. The handler's name says what it records:
+ * holds the site, and all other registers and the flags are the program's. A handler restores the
+ * other registers and the flags, and jumps to site->body. The code there restores the site's
+ * register. The handler's name says what it records:
  *
  *   graph		the function graph
  *   none		the function graph without a clock
@@ -432,8 +436,8 @@ static inline void pb_regs_return(struct pt_regs *r);
 static inline void pb_regs_set_result(struct pt_regs *r, uint64_t value);
 
 /* Calls enter(ctx, run), an eBPF program's native code, so that unwinders can unwind through it.
- * The word that unwinders need is stored right before *run (struct pb_prog_run,
- * engine/prog/prog_priv.h). */
+ * Stores a word for unwinders in the 8 bytes below *run. So run must be a member of a struct
+ * pb_prog_run (engine/prog/prog_priv.h). */
 uint64_t pb_prog_call(const void *ctx, struct pb_bpf_run *run,
 		      uint64_t (*enter)(const void *ctx, struct pb_bpf_run *run));
 /* PB_PROG_CODE bytes of executable pages for programs' native code. One unwind rule is valid in

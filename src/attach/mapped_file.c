@@ -15,8 +15,8 @@
 
 #define PAGE 4096u
 
-/* Stores the number that turns the file's addresses into those of the process. False: no
- * segment of the file begins in its first page, or m doesn't map this page. */
+/* Stores the load bias. False: no segment begins in the file's first page, or m doesn't begin with
+ * this page. */
 static bool bias_of(const struct pb_elf *e, const struct record_map *m, uint64_t *bias)
 {
 	for (unsigned i = 0; i < e->nr_ph; i++)

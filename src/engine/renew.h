@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes the agent like one that was just loaded, for the next attach. All its variables get their
- * initial values, except those that are declared PB_LASTING (base/base.h), and its memory is
- * unmapped. Context: the thread that calls patchbay_attach(), when no thread is in the agent's code
- * and the agent's own thread has ended.
+ * initial values, except those that are declared PB_LASTING (base/base.h). Its memory is unmapped,
+ * except the threads' states (renew.c), the copy of the initial values, and the page of
+ * pb_renew_spared(). Context: the thread that calls patchbay_attach(), when no thread is in the
+ * agent's code and the agent's own thread has ended.
  */
 #ifndef PB_ENGINE_RENEW_H
 #define PB_ENGINE_RENEW_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One pass over the calls of a data directory, for code that sums calls up: the report, the tree of
- * calls, the count of kept calls. Each call counts once: when it ends, or at the end of the data if
- * the call is still open. If only the beginning of a call is recorded (CALL, FUNC), the call counts
- * there. A call that was open during a fork counts in the parent only. The data may have a call
- * twice: in a list of open calls, and by its ENTRY. Then the ENTRY's call counts, and the list's
- * call doesn't.
+ * calls, the count of calls in the data (kept_calls.h). Each call counts once: when it ends, or at
+ * the end of the data if the call is still open. If only the beginning of a call is recorded (CALL,
+ * FUNC), the call counts there. A call that was open during a fork counts in the parent only. The
+ * data may have a call twice: in a list of open calls, and by its ENTRY. Then the ENTRY's call
+ * counts, and the list's call doesn't.
  *
  * Context: the observer, one thread.
  */

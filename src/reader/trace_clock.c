@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Computes the straight lines between readings of the clocks, and finds the line for a given
- * time. */
+/* Between two readings of the clocks, the trace clock is a linear function of the TSC: a line. This
+ * file computes the lines, and converts times with them (trace_clock.h). */
 #include "reader/trace_clock.h"
 
 #include <errno.h>

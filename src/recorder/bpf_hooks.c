@@ -6,10 +6,10 @@
  * set_ftrace_notrace then keeps the module's functions out of the trace.
  *
  * Only this file decides which modules a hook (struct record_hook) belongs to. With a module's
- * analysis, an agent receives the module's links: a bit for each hook that belongs to the module
- * (record_hooks_links). If a hook names a path, device and inode are compared, so the program may
- * load the file by another name. Hooks that never attached are reported at the end, with the
- * reason.
+ * analysis, an agent receives a bit mask (record_hooks_links): bit i is set if hook i, the agent's
+ * link i (abi/progs.h), belongs to the module. If a hook names a path, device and inode are
+ * compared, so the program may load the file by another name. Hooks that never attached are
+ * reported at the end, with the reason.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,10 +39,10 @@ struct found {
 	unsigned known;				/* number of modules that were searched */
 	unsigned matched, usable, returns;	/* counts of functions; `returns` counts functions
 						 * whose return can be hooked */
-	int refused;				/* why the last function that can't be probed was
-						 * refused. 0, although functions matched and none
-						 * is usable: they were compiled with
-						 * -finstrument-functions */
+	int refused;				/* the reason of the last function that was refused;
+						 * 0: none was. If functions matched, none is
+						 * usable and none was refused, they were compiled
+						 * with -finstrument-functions */
 };
 
 static const char *soname(const struct record_module *m)

@@ -6,8 +6,9 @@
 #include "bpf/verifier/env.h"
 
 int pbv_find_fast_calls(struct env *env);
-/* Must be called for each access to a frame's stack: notes whether other instructions use the save
- * slots. The lowest byte of the access is at fp + off. */
+/* Must be called for each access to a frame's stack, whose lowest byte is at fp + off. If such a
+ * store or load isn't the one that accesses a slot for saved registers, the slot counts as part of
+ * the frame. */
 void pbv_touch_saved(struct env *env, const struct frame *f, int64_t off);
 /* Returns the size of a frame in bytes, counted as in the kernel. */
 uint32_t pbv_counted_stack(const struct subprog *s);

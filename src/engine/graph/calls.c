@@ -14,6 +14,10 @@
  * make calls of its own on the same stack, and then return or leave by a jump. So each change of a
  * call becomes visible by one instruction. This is a store or a compare-and-swap on the call's word
  * or on its state.
+ *
+ * Several functions are declared noinline, because the stack has little room for C code
+ * (PB_HIT_ROOM). If they were inlined, their variables would lie in their caller's frame, and so
+ * would take room also while that caller calls other functions.
  */
 #include "engine/graph/calls.h"
 #include "arch/arch.h"
@@ -32,8 +36,7 @@
 
 /* Closes the stack's calls of former periods (period.h), which may have ended unseen. If
  * interrupted code is in the middle of changing one of these calls, the stack keeps its old period.
- * Each further hit calls this function again until that code has finished. Not inlined, so that its
- * frame isn't on the stack while move_to_stack() calls other functions. */
+ * Each further hit calls this function again until that code has finished. */
 static __attribute__((noinline))
 void begin_period(struct pb_thread *t, uint64_t slot, uint32_t period)
 {
@@ -44,8 +47,7 @@ void begin_period(struct pb_thread *t, uint64_t slot, uint32_t period)
 }
 
 /* Moves t to the slot's stack. First writes the ENTRY of the old stack's innermost call, so that
- * this ENTRY comes before the records of the new stack. Returns whether t was on another stack.
- * Not inlined, so that its frame isn't on the stack while pb_stacks_look() runs. */
+ * this ENTRY comes before the records of the new stack. Returns whether t was on another stack. */
 static __attribute__((noinline)) bool move_to_stack(struct pb_thread *t, uint64_t slot)
 {
 	struct pb_stack *gone, *s;
@@ -144,7 +146,7 @@ static bool goes_on(struct pb_thread *t, uint32_t site)
  * some functions control may go on to their own entry, or to the next function's entry, without
  * passing an exit (FTRACE_FL_GOES_ON). If the open call's function is one of them, close_tail()
  * records that the open call has ended by a tail call. If not, a jump or an exception has skipped
- * the open call, and the caller closes it. */
+ * the open call, and end_calls() closes it. */
 static void close_tail(struct pb_thread *t, uint64_t *slot)
 {
 	const struct pb_open_hooks *hooks = PB_HOOKS(t);
@@ -162,8 +164,7 @@ static void close_tail(struct pb_thread *t, uint64_t *slot)
  * such a call has jumped to another function, and the call waits for that function's return. But
  * the site's function is now called again with the same slot. So a jump may have left the other
  * function, which then never returns. Therefore the waiting call ends here, and its eBPF programs
- * miss the return. Not inlined, so that its frame isn't on the stack while pb_calls_watch() calls
- * end_at(). */
+ * miss the return. */
 static __attribute__((noinline))
 void forget_waiting(struct pb_thread *t, uint64_t *slot, uint32_t site)
 {
@@ -187,7 +188,8 @@ static unsigned nr_waiting(const struct pb_open_call *c, uint64_t slot)
 	return nr;
 }
 
-/* Returns c, or the nearest call before c, that is a live call of the tree. */
+/* Returns the root, or the nearest live call from c outwards that is in the tree of calls. A call
+ * that only eBPF programs watch (PB_ENTRY_PROG) isn't in the tree. */
 static struct pb_open_call *in_tree(struct pb_open_call *c)
 {
 	return pb_open_is_root(c) || (pb_open_is_live(c) && c->state != PB_ENTRY_PROG) ? c :
@@ -200,9 +202,10 @@ static struct pb_open_call *innermost(const struct pb_thread *t)
 	return in_tree(pb_open_innermost(t->top));
 }
 
-/* Makes the tests of the assembly's fast path. Returns the innermost call if it is the caller of a
- * call that begins in the slot. In this case no call is over, and none has this slot. NULL: not
- * known. */
+/* Tests the same conditions as the assembly's fast path: t is on the slot's stack, all open calls
+ * have higher slots, and the next entry is free. If so, no call is over. Returns the innermost
+ * call, which is the caller of a call that begins in the slot. NULL: the slow path must find the
+ * caller. */
 static struct pb_open_call *caller_at(const struct pb_thread *t, uint64_t slot)
 {
 	struct pb_open_call *c = t->top;
@@ -225,8 +228,7 @@ static bool is_outside(const struct pb_open_call *parent, unsigned mode)
 	       (mode & PB_ENTER_NESTED && pb_open_is_root(parent));
 }
 
-/* Does what end_at() does after the change of the stack. Not inlined, so that its frame isn't on
- * the stack while switch_stack() runs. */
+/* Does what end_at() does after the change of the stack. */
 static __attribute__((noinline)) void end_calls(struct pb_thread *t, uint64_t *slot)
 {
 	close_tail(t, slot);
@@ -240,8 +242,7 @@ static void end_at(struct pb_thread *t, uint64_t *slot)
 	end_calls(t, slot);
 }
 
-/* Returns an entry for a call that begins in the slot. Not inlined, so that the hooks aren't on the
- * stack while pb_calls_watch() and pb_calls_enter() call end_at(). */
+/* Returns an entry for a call that begins in the slot. */
 static __attribute__((noinline))
 struct pb_open_call *take_entry(struct pb_thread *t, uint64_t *slot)
 {
@@ -262,8 +263,9 @@ static bool begin_call(struct pb_thread *t, struct pb_open_call *c, const struct
 {
 	struct pb_open_call *before;
 	unsigned waiting = pb_calls_watching ? nr_waiting(c, (uint64_t)slot) : 0;
-	/* `last`: c is the first call on a stack to which a signal handler brought t. At the end of
-	 * c, t may have to go back to its former stack. So the exit of c must go to C code */
+	/* `last`: c is the outermost call on a stack to which a signal handler brought t. When c
+	 * ends, no call is open there, and t may have to go back to its former stack. So the exit
+	 * of c must go to C code */
 	bool last = pb_unlikely(t->stack->back) && pb_open_is_root(pb_open_below(c));
 	uint64_t fields;
 
@@ -324,8 +326,8 @@ bool pb_calls_watch(struct pb_site *site, uint64_t *slot, unsigned mode, uint16_
 	caller = caller_at(t, (uint64_t)slot);
 	if (!caller)
 		end_at(t, slot);
-	/* the search for the parent may be long, if it comes to many calls that aren't in the
-	 * tree */
+	/* a PB_ENTER_LIST call isn't in the tree, so it needs no parent. The search for one may
+	 * pass many calls that aren't in the tree */
 	if (mode != PB_ENTER_LIST)
 		parent = caller ? in_tree(caller) : innermost(t);
 	outside = !parent || is_outside(parent, mode);
@@ -461,9 +463,9 @@ const struct pb_stack *pb_calls_stack(struct pb_thread *t, uint64_t slot)
 	return t->stack;
 }
 
-/* Finds the calling thread's stack by `slot`, which holds the return address of the program's call.
- * The address of a frame of the agent isn't used instead: the frame lies below the slot, possibly
- * in memory that still counts as part of a stack that is gone. */
+/* `slot` is the return slot of the program's call of makecontext() or sigaltstack(), so it lies on
+ * the calling thread's stack. The frame of this function isn't used to find that stack: it lies
+ * below the slot, possibly in memory that still counts as part of a stack that is gone. */
 void pb_stack_reported(uint64_t slot, uint64_t lo, uint64_t size, bool alternate)
 {
 	struct pb_stack *s = NULL;

@@ -6,8 +6,8 @@
  *   first    e9			jmp rel32, to its target
  *   second   e9 d0 d1 d2 d3	jmp rel32, to its target
  *
- *   first's target  = first + 5 + d2d1d0e9	jmp stub of the first
- *   second's target = second + 5 + d3d2d1d0	jmp stub of the second
+ *   at first + 5 + d2d1d0e9, first's target:	jmp stub of the first
+ *   at second + 5 + d3d2d1d0, second's target:	jmp stub of the second
  *
  * The bytes d0 to d3 determine both targets, so the two targets can't be chosen independently. d2
  * is the highest byte of the first displacement, and d3 is the highest byte of the second. So these
@@ -15,11 +15,11 @@
  * Only the loader maps memory there, so most of these addresses are free (abi/stubs.h). If there is
  * no room below the module, the targets lie far above it.
  *
- * Areas. The targets of one module are as far apart as the module's functions. So each megabyte of
- * addresses that contains targets needs a mapping, which is called an area. An area costs address
- * space, but memory only for its pages with jumps. Areas belong to the holder of the text's lock.
- * They are executable from the start and never writable. An area is unmapped when its last jump is
- * removed.
+ * Areas. The targets of one module are as far apart as the module's functions. So the targets need
+ * many mappings, which are called areas. An area is an aligned megabyte, or a page if no megabyte
+ * is free. It costs address space, but memory only for its pages with jumps. Areas belong to the
+ * holder of the text's lock. They are executable from the start and never writable. An area is
+ * unmapped when its last jump is removed.
  */
 #include <sys/mman.h>
 #include "engine/text/text_priv.h"
@@ -33,9 +33,9 @@
 #define MAX_SHARED	16384
 #define CELL		8ul		/* targets are indexed by their addresses divided by this */
 #define LOW_IMAGE	0x90000000ul	/* a module below this address has no room below it */
-#define NEAREST		0x10u		/* the value of d3 and of d2 for the nearest targets, which
-					 * are a quarter of a gigabyte above the module. For targets
-					 * below the module, the bytes are 0x100 minus this value */
+/* The distance between a module and its targets, in units of 16 MiB. For targets above the module,
+ * d2 and d3 have this value. For targets below it, they have 0x100 minus this value. */
+#define NEAREST		0x10u
 #define FARTHEST	0x7eu
 
 static struct shared {

@@ -27,7 +27,8 @@ struct pb_cfi_check {
 	int64_t off;		/* at `at`, the CFA must be rsp + off */
 	int64_t other_off;	/* or rsp + other_off. PB_CFA_UNKNOWN: there is no other offset */
 	uint64_t lags_from;	/* the rows lag since this address; 0: the last row was right */
-	int64_t from_off;	/* at lags_from, the CFA is rsp + from_off */
+	int64_t from_off;	/* at lags_from, the CFA is rsp + from_off by the code. The row has
+				 * another offset */
 	/* for each register: CFA - register, if the unit has copied rsp to the register by mov
 	 * (copied), or has taken an address on the stack by lea (taken). PB_CFA_UNKNOWN: it
 	 * hasn't */

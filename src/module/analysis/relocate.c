@@ -2,11 +2,11 @@
 /*
  * Writes recipes (relocate.h). A displaced instruction becomes:
  *
- *   nop, compiler's hook call     nothing
+ *   nop, compiled-in call         nothing
  *   disp32(%rip)                  the same, displacement fixed up
  *   jmp rel8/rel32                jmp rel32
  *   jcc rel8/rel32                jcc rel32
- *   loop*, jrcxz, jecxz           the same, to the jmp rel32; jmp past that jmp; jmp rel32
+ *   loop*, jrcxz, jecxz           the same, to 1f; jmp 2f; 1: jmp rel32; 2:
  *   call rel32 (last only)        push $lo; movl $hi,4(%rsp); jmp rel32
  *   call *reg (last only)         push $lo; movl $hi,4(%rsp); jmp *reg
  *   call *m (last only)           push m; pop -16(%rsp);
@@ -38,7 +38,6 @@ struct state {
 	unsigned off;		/* offset of the instruction in the window */
 	unsigned len;		/* length of the code that has been written */
 	bool ended;		/* control doesn't fall through the last instruction */
-	bool called;		/* the code ends with a call */
 	bool wrote;		/* the code is more than nops */
 };
 
@@ -164,7 +163,6 @@ static enum pb_refused call(struct state *s, const uint8_t *bytes)
 	    i->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE)
 		return PB_REFUSED_RELOCATE;
 	s->ended = true;
-	s->called = true;
 	if (!i->raw.imm[0].is_relative)
 		return indirect_call(s, bytes);
 	put_return_address(s);
@@ -320,9 +318,9 @@ static enum pb_refused pad(struct state *s)
 	return PB_REFUSED_NOT;
 }
 
-/* True if a branch of the window leads into the middle of the same window. A branch to the window's
- * start is allowed: its copy also jumps to the window's start. */
-static bool branches_inside(const struct state *s)
+/* True if a branch or a RIP-relative operand of the window refers to the window's own bytes after
+ * the first. The window's start is allowed: like the original, the copy refers to the start. */
+static bool refers_inside(const struct state *s)
 {
 	for (unsigned i = 0; i < s->out->head.nr_fixups; i++) {
 		const struct pb_fixup *f = &s->out->fixups[i];
@@ -363,7 +361,7 @@ enum pb_refused pb_window_make(const struct pb_window_in *in, struct pb_window_o
 		return refused;
 	if (s.off > in->room)
 		return PB_REFUSED_CROSSES;
-	if (branches_inside(&s))
+	if (refers_inside(&s))
 		return PB_REFUSED_BRANCH;
 	memcpy(out->orig, in->bytes, s.off);
 	memcpy(out->rest + code_end, in->bytes + code_end, s.off - code_end);
