@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* `patchbay ps`: prints a line of at most 80 columns for each process that has control files. The
  * tracer and the number of patched functions come from the process's own control files; the rest
- * comes from its recorder. If a process doesn't answer, these two columns have a question mark. */
+ * comes from its recorder. If a process doesn't answer, these two columns have a question mark. If
+ * a recorder doesn't answer, an error is printed instead of a line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "abi/messages.h"
 #include "base/clean_text.h"
 #include "cli/cli.h"
+#include "cli/session_find.h"
 #include "control/control.h"
 #include "recorder/proc.h"
 #include "recorder/session_dir.h"
@@ -81,29 +83,47 @@ static void print_process(pid_t pid, uint32_t recorder, const struct pb_msg_stat
 	       tracer, patched, bytes, lost);
 }
 
+struct list {
+	unsigned nr;		/* count of processes */
+	bool failed;		/* a recorder didn't answer */
+};
+
+static void show_session(struct list *l, struct pb_control *c, const struct pb_msg_status *st)
+{
+	char *tracer = read_line(c, "current_tracer"), patched[16] = "?";
+	char *totals = tracer ? read_line(c, "dyn_ftrace_total_info") : NULL;
+	unsigned sites, done;
+
+	if (totals && sscanf(totals, "%u sites, %u patched", &sites, &done) == 2)
+		format_count(done, patched, sizeof(patched));
+	if (!l->nr++)
+		printf("%7s %-15s %8s %-8s %-14s %7s %8s %6s\n", "PID", "NAME", "RECORDER",
+		       "SINCE", "TRACER", "PATCHED", "DATA", "LOST");
+	print_process((pid_t)st->pid, pb_control_recorder(c), st, tracer ? tracer : "?", patched);
+	free(tracer);
+	free(totals);
+}
+
 static bool show(void *arg, const char *path)
 {
-	char err[600], patched[16] = "?";
-	unsigned *nr = arg, sites, done;
+	struct pb_control *c = NULL;
+	struct list *l = arg;
 	struct pb_msg_status st;
-	struct pb_control *c;
+	char why[400], err[600];
+	int ret = pb_control_open(&c, path, 0, err, sizeof(err));
 
-	if (pb_control_open(&c, path, 0, err, sizeof(err)))
-		return false;
-	pb_control_wait_less(c);	/* the next process may answer */
-	if (!pb_control_status(c, &st, err, sizeof(err))) {
-		char *tracer = read_line(c, "current_tracer");
-		char *totals = tracer ? read_line(c, "dyn_ftrace_total_info") : NULL;
-
-		if (totals && sscanf(totals, "%u sites, %u patched", &sites, &done) == 2)
-			format_count(done, patched, sizeof(patched));
-		if (!(*nr)++)
-			printf("%7s %-15s %8s %-8s %-14s %7s %8s %6s\n", "PID", "NAME", "RECORDER",
-			       "SINCE", "TRACER", "PATCHED", "DATA", "LOST");
-		print_process((pid_t)st.pid, pb_control_recorder(c), &st, tracer ? tracer : "?",
-			      patched);
-		free(tracer);
-		free(totals);
+	if (!ret) {
+		pb_control_wait_less(c);	/* the next process may answer */
+		ret = pb_control_status(c, &st, why, sizeof(why));
+		if (ret)
+			snprintf(err, sizeof(err), "%s: %s", path, why);
+		else
+			show_session(l, c, &st);
+	}
+	/* -ESRCH: the session has no process that is ready */
+	if (ret && ret != -ESRCH && !cli_session_ended(ret)) {
+		l->failed = true;
+		pb_error("ps", "%s", err);
 	}
 	pb_control_close(c);
 	return false;
@@ -111,14 +131,14 @@ static bool show(void *arg, const char *path)
 
 static int ps_run(int argc, char **argv)
 {
-	unsigned nr = 0;
+	struct list l = { 0 };
 
 	if (argp_parse(&ps_argp, argc, argv, ARGP_IN_ORDER, NULL, NULL))
 		return 2;
-	record_session_each(show, &nr);
-	if (!nr)
+	record_session_each(show, &l);
+	if (!l.nr && !l.failed)
 		puts("no process is attached");
-	return 0;
+	return l.failed;
 }
 
 const struct pb_command pb_command_ps = {

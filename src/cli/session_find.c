@@ -2,6 +2,7 @@
 /* Finds a session: tries the socket of each session of this user. */
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/session_find.h"
@@ -12,16 +13,28 @@ struct found {
 	uint32_t pid;
 	struct pb_control *first;
 	unsigned nr;
-	char err[600];
+	char err[600];		/* first error of a session that may trace the process */
 };
+
+bool cli_session_ended(int err)
+{
+	return err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE;
+}
 
 static bool try_session(void *arg, const char *path)
 {
 	struct found *f = arg;
 	struct pb_control *next;
+	char err[sizeof(f->err)];
+	int ret = pb_control_open(&next, path, f->pid, err, sizeof(err));
 
-	if (pb_control_open(&next, path, f->pid, f->err, sizeof(f->err)))
+	/* -ESRCH for a PID: the session traces other processes. Without a PID: its process isn't
+	 * ready */
+	if (ret) {
+		if (!*f->err && !cli_session_ended(ret) && !(ret == -ESRCH && f->pid))
+			memcpy(f->err, err, sizeof(err));
 		return false;
+	}
 	if (!f->nr++)
 		f->first = next;
 	else
@@ -40,11 +53,15 @@ int cli_session_find(const char *command, uint32_t pid, struct pb_control **c)
 	pb_control_close(f.first);
 	if (f.nr)
 		return pb_error(command, "%u sessions run; choose one with -p PID", f.nr);
+	if (*f.err && pid)
+		return pb_error(command, "%u: no session that answers traces this process; %s", pid,
+				f.err);
+	if (*f.err)
+		return pb_error(command, "no session with a process answers; %s", f.err);
 	if (pid)
 		return pb_error(command, "%u: neither attached nor run by `patchbay record "
 				"--serve'", pid);
-	return pb_error(command, "no process is attached, and no `patchbay record --serve' runs"
-			"%s%s", *f.err ? ": " : "", f.err);
+	return pb_error(command, "no process is attached, and no `patchbay record --serve' runs");
 }
 
 uint32_t cli_session_recorder(uint32_t pid)

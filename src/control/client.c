@@ -153,35 +153,33 @@ int pb_control_open(struct pb_control **out, const char *socket_path, uint32_t p
 {
 	struct pb_msg_hello h = { .protocol = PB_PROTOCOL, .pid = pid };
 	struct pb_control *c = malloc(sizeof(*c));
+	char why[500];
 	int ret;
 
 	if (!c) {
-		snprintf(err, errlen, "out of memory");
+		snprintf(err, errlen, "%s: out of memory", socket_path);
 		return -ENOMEM;
 	}
 	c->tries = ASK_TRIES;
 	ret = connect_to(c, socket_path);
-	if (ret) {
-		snprintf(err, errlen, "%s: %s", socket_path, ret == -EAGAIN ?
-			 "the recorder doesn't answer" : strerror(-ret));
-		pb_control_close(c);
-		return ret;
-	}
-	ret = send_message(c, PB_MSG_HELLO, &h, sizeof(h), NULL, NULL, 0);
+	if (!ret)
+		ret = send_message(c, PB_MSG_HELLO, &h, sizeof(h), NULL, NULL, 0);
 	if (ret)
-		snprintf(err, errlen, "%s: %s", socket_path, strerror(-ret));
+		snprintf(why, sizeof(why), "%s", ret == -EAGAIN ? "the recorder doesn't answer" :
+			 strerror(-ret));
 	else
-		ret = receive(c, 1, NULL, err, errlen);
+		ret = receive(c, 1, NULL, why, sizeof(why));
 	if (ret == PB_MSG_READY) {
 		take_ready(c);
 		*out = c;
 		return 0;
 	}
 	if (ret > 0) {
-		snprintf(err, errlen, "%s: unexpected answer (message %d); the recorder may be of "
-			 "another version", socket_path, ret);
+		snprintf(why, sizeof(why), "unexpected answer (message %d); the recorder may be of "
+			 "another version", ret);
 		ret = -EPROTO;
 	}
+	snprintf(err, errlen, "%s: %s", socket_path, why);
 	pb_control_close(c);
 	return ret;
 }

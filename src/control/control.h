@@ -102,7 +102,8 @@ void pb_control_writes_free(struct pb_control_writes *w);
 struct pb_control;			/* a connection */
 
 /* Connects to the recorder of a session, for one of its processes. pid 0: the session's first
- * process. Returns 0 or -errno. After an error, err has a text. */
+ * process. Returns 0 or -errno. After an error, err has a text, which begins with the socket's
+ * path. -ESRCH: the session has no such process, or none that is ready. */
 int pb_control_open(struct pb_control **c, const char *socket_path, uint32_t pid,
 		    char *err, size_t errlen);
 /* pb_control_write() and pb_control_read() write and read a control file. They return 0 or -errno.

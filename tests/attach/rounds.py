@@ -45,9 +45,10 @@ def expect(what, got, want):
 
 def listed(p, pid):
     """Returns the lines of `ps` about the process. Other tests may run at the same time, so `ps` may
-    have more lines, but never none at all."""
-    lines = p.run("ps").out.decode().splitlines()
-    if lines != ["no process is attached"] and len(lines) < 2:
+    have more lines, but never none at all, unless a recorder doesn't answer."""
+    r = p.run("ps")
+    lines = r.out.decode().splitlines()
+    if not r.status and lines != ["no process is attached"] and len(lines) < 2:
         raise Failure("ps: %r" % lines)
     return [line for line in lines if re.match(r" *%d " % pid, line)]
 
@@ -184,6 +185,22 @@ class Recorder:
         if self.process.poll() is None:
             pbtest.kill_group(self.process)
         self.process.wait()
+
+
+def attach(p, a, *options):
+    """Attaches to the program by the command `attach`."""
+    r = p.run("attach", "-p", str(a.pid), *options)
+    if r.status and (b"can't be traced (a container" in r.err or b"ptrace_scope" in r.err):
+        raise Skip(r.err.decode().strip())
+    expect("attach's status", (r.status, r.err), (0, b""))
+    return has("attach", r.out.decode(), r"^O2 \(%d\) is attached: (\d+) functions can be traced, after \d+ ms; " % a.pid)
+
+
+def control(p, a, *argv):
+    """Returns the output of `control` for the program."""
+    r = p.run("control", "-p", str(a.pid), *argv)
+    expect("control's status", (r.status, r.err), (0, b""))
+    return r.out.decode()
 
 
 def counts(data, rounds, what="calls"):
