@@ -173,9 +173,9 @@ static bool takes_patterns(enum pb_control_file file)
 	       file == PB_CF_GRAPH_CALLERS;
 }
 
-/* Tries a refused list of patterns again with demangled names. If that is of no use, reports the
- * error. If the value is one pattern, suggests names of functions that are like the pattern. If the
- * process doesn't answer, the read here fails at once. */
+/* The process has refused a value. Tries a list of patterns again with demangled names. If that is
+ * of no use, reports the error. If the value is one pattern, suggests names of functions that are
+ * like the pattern. */
 static int write_again(struct pb_control *c, enum pb_control_file file, const char *value,
 		       bool append, char *why, size_t len)
 {
@@ -212,9 +212,13 @@ static int write_file(struct control_options *o, enum pb_control_file file, cons
 	else
 		ret = open_session(o, &c);
 	if (!ret) {
-		if (pb_control_write(c, path, pb_control_plain(file, value, plain, sizeof(plain)),
-				     o->append, err, sizeof(err)))
+		ret = pb_control_write(c, path, pb_control_plain(file, value, plain, sizeof(plain)),
+				       o->append, err, sizeof(err));
+		/* other errors say nothing about the value */
+		if (ret == -EINVAL)
 			ret = write_again(c, file, value, o->append, err, sizeof(err));
+		else if (ret)
+			ret = pb_error("control", "%s", err);
 		pb_control_close(c);
 	}
 	free(value);

@@ -50,6 +50,7 @@ unsigned pb_edit_distance(const char *a, const char *b, unsigned max)
 }
 
 struct nearest {
+	const char *pattern;		/* as the user wrote it */
 	char text[PB_EDIT_MAX + 1];	/* the pattern without its wildcards */
 	unsigned max, nr;
 	unsigned distance[NEAREST];
@@ -57,14 +58,15 @@ struct nearest {
 };
 
 /* Keeps the name if it is one of the nearest names. If the text has at least 3 characters, a name
- * that contains the text counts as near, even if the name has many other characters. */
+ * that contains the text counts as near, even if the name has many other characters. The pattern
+ * itself is no suggestion. */
 static void consider(struct nearest *n, const char *name)
 {
 	unsigned d = pb_edit_distance(n->text, name, n->max), i;
 
 	if (d > n->max && strlen(n->text) >= 3 && strcasestr(name, n->text))
 		d = n->max;
-	if (d > n->max || strlen(name) > PB_EDIT_MAX)
+	if (d > n->max || strlen(name) > PB_EDIT_MAX || !strcmp(name, n->pattern))
 		return;
 	for (i = 0; i < n->nr; i++)
 		if (!strcmp(n->name[i], name))
@@ -97,8 +99,8 @@ static bool begin(struct nearest *n, const char *pattern)
 	const char *end = pb_glob_command(pattern, strlen(pattern), PB_GLOB_MODULE);
 	size_t k = 0;
 
-	*n = (struct nearest){ 0 };
-	for (const char *p = pattern + (*pattern == '!'); *p && p != end && k < PB_EDIT_MAX; p++)
+	*n = (struct nearest){ .pattern = pattern + (*pattern == '!') };
+	for (const char *p = n->pattern; *p && p != end && k < PB_EDIT_MAX; p++)
 		if (!strchr("*?[]^$\\", *p))
 			n->text[k++] = *p;
 	n->max = k > 12 ? 4 : (unsigned)k / 3;

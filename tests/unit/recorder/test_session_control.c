@@ -103,6 +103,15 @@ static void namespaces(void **state)
 	pb_control_nearest_name("a::mod::first [prog]\n", "a::mod::frist:mod:prog", near,
 				sizeof(near));
 	assert_string_equal(near, "a::mod::first");
+	/* a pattern isn't suggested for itself */
+	pb_control_nearest_name("leaf [prog]\nleak [prog]\n", "leaf", near, sizeof(near));
+	assert_string_equal(near, "leak");
+	pb_control_nearest_name("leaf [prog]\n", "!leaf", near, sizeof(near));
+	assert_string_equal(near, "");
+	pb_control_nearest_name("leaf [prog]\n", "^leaf$", near, sizeof(near));
+	assert_string_equal(near, "leaf");
+	pb_control_nearest_name("leaf [prog]\n", "leaf:mod:other", near, sizeof(near));
+	assert_string_equal(near, "leaf");
 }
 
 static int check_write(void *arg, const char *path, bool append, const char *value)
