@@ -65,11 +65,6 @@ static error_t attach_parse(int key, char *arg, struct argp_state *state)
 		return parse_data(a, arg);
 	case ARGP_KEY_ARG:
 		/* a PID without the option -p */
-		if (a->record.pid) {
-			pb_error("attach", "%s: one process at a time", arg);
-			a->record.usage_error = true;
-			return 0;
-		}
 		return record_common_argp.parser('p', arg, &(struct argp_state){
 				.input = &a->record });
 	}

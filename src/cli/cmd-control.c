@@ -32,22 +32,14 @@ static const struct argp_option options[] = {
 	{ 0 }
 };
 
-static int bad(struct control_options *o, const char *fmt, const char *arg)
-{
-	char text[300];
-
-	snprintf(text, sizeof(text), fmt, arg);
-	pb_error("control", "%s", text);
-	o->usage_error = true;
-	return 0;
-}
-
 static void add_word(struct control_options *o, char *arg)
 {
-	if (o->nr_words < pb_array_size(o->words))
+	if (o->nr_words < pb_array_size(o->words)) {
 		o->words[o->nr_words++] = arg;
-	else
-		bad(o, "%s: too many words; quote the value", arg);
+		return;
+	}
+	pb_error("control", "%s: too many words; quote the value", arg);
+	o->usage_error = true;
 }
 
 static bool is_negative(const char *arg)
@@ -58,14 +50,10 @@ static bool is_negative(const char *arg)
 static error_t control_parse(int key, char *arg, struct argp_state *state)
 {
 	struct control_options *o = state->input;
-	uint64_t n;
 
 	switch (key) {
 	case 'p':
-		if (pb_control_parse_u64(arg, INT32_MAX, &n))
-			return bad(o, "-p %s: not a process number", arg);
-		o->pid = (uint32_t)n;
-		return 0;
+		return cli_session_pid("control", arg, &o->pid);
 	case 's':
 		o->session = arg;
 		return 0;
@@ -241,7 +229,8 @@ static int control_run(int argc, char **argv)
 		return 2;
 	char **w = o.words;
 	if (o.nr_words && !pb_control_parse_u64(w[0], INT32_MAX, &n)) {
-		o.pid = (uint32_t)n;
+		if (cli_session_pid("control", w[0], &o.pid))
+			return 2;
 		w++;
 		o.nr_words--;
 	}

@@ -323,6 +323,8 @@ static void check_program(struct record_options *o, struct argp_state *state)
 	else if (o->children && !o->pid)
 		usage_error(state, "--children: only with -p PID; the children of a program that "
 			    "record starts are traced without it%s", "");
+	else if (o->children && o->welcome_flags & PB_WELCOME_NO_FORK)
+		usage_error(state, "--children and --no-fork exclude each other%s", "");
 	else if (o->attach_only && (o->argv || !o->pid))
 		usage_error(state, "no process; say patchbay attach -p PID%s", "");
 	else if (!o->pid && !o->argv)
@@ -340,7 +342,9 @@ static void parse_pid(struct record_options *o, const char *arg, struct argp_sta
 {
 	uint64_t n;
 
-	if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
+	if (o->pid)
+		usage_error(state, "%s: one process at a time", arg);
+	else if (pb_control_parse_u64(arg, INT32_MAX, &n) || !n)
 		usage_error(state, "-p %s: not a process number; pgrep(1) finds the number of a "
 			    "name", arg);
 	else
@@ -438,6 +442,8 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
 		o->quiet = true;
 		return 0;
 	case OPT_BPF:
+		if (o->bpf_object)
+			usage_error(state, "--bpf %s: one object at a time", arg);
 		o->bpf_object = arg;
 		return 0;
 	case OPT_MAP:
