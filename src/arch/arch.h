@@ -81,8 +81,8 @@ void pb_own_resume(ucontext_t *uc, uint64_t ring, uint64_t size);
 
 /* ---- writing text (doc/design/text.md) ----------------------------------- */
 
-/* Context: start (one thread), the loader's debug hook (engine/process/loader.h; for text that no
- * thread runs yet), or the helper of a stop. When one of these functions returns, every processor
+/* Context: start (one thread), the loader's hook (engine/process/loader.h; for text that no thread
+ * runs yet), or the helper of a stop. When one of these functions returns, every processor
  * runs the new bytes: the function flushes caches where the processor requires it. */
 struct pb_patch {
 	uint64_t addr;
@@ -216,8 +216,8 @@ int pb_body_copy(const struct pb_place *p, uint64_t addr);
 /* Returns the size of a site's stub, a multiple of 16. */
 size_t pb_stub_size(const struct pb_place *p);
 #define PB_STUB_MAX	704	/* the largest size */
-/* Writes the stub. The stub's body is at PB_STUB_COPY. The handler of a disabled site is at
- * PB_STUB_IDLE. */
+/* Writes the stub. The instruction that restores r11 is at PB_STUB_IDLE, and the body at
+ * PB_STUB_COPY. site->handler is the address of that instruction if the site is idle. */
 int pb_stub_emit(uint8_t *out, uint64_t at, const struct pb_site *site, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
 /* pb_stub_site() returns the site of the stub that begins at `at`. If no stub begins there, the

@@ -13,9 +13,10 @@
 struct pb_site {
 	uint64_t handler;	/* where the stub jumps; one release store here switches the site on
 				 * or off */
-	uint64_t body;		/* where the handler jumps: to a replacement, or into the stub. At
-				 * this moment r11 hasn't the program's value. The code in the stub
-				 * restores it first. A replacement doesn't need it. */
+	uint64_t body;		/* where the handler jumps: to a replacement, or into the stub, to
+				 * the instruction before the stub's body. That instruction restores
+				 * r11, which hasn't the program's value at the jump. A replacement
+				 * doesn't need r11. */
 	uint32_t id;		/* number in the records */
 	uint32_t stub;		/* the stub's offset in the module's stubs; 0: there is no stub
 				 * yet */

@@ -33,8 +33,8 @@
  *    0  mov  %r11,-56(%rsp)
  *    5  lea  site(%rip),%r11
  *   12  jmp  *(%r11)              site->handler
- *   15  mov  -56(%rsp),%r11       <- site->body; also site->handler if the site is disabled
- *   20  the displaced instructions, and the jump back
+ *   15  mov  -56(%rsp),%r11       <- site->body; also site->handler if the site is idle
+ *   20  the body: the displaced instructions, and the jump back
  */
 /* Bytes before the first stub of a module, for copies of handlers (near.c). */
 #define PB_STUBS_HEAD		8192

@@ -108,6 +108,6 @@ struct pb_ftrace_totals pb_ftrace_totals(void);
 void pb_ftrace_totals_add(struct pb_ftrace_totals *t, const struct pb_module *m);
 
 extern uint32_t pb_min_size;	/* set_ftrace_size */
-extern bool pb_keep_patched;	/* disabled sites keep their jump */
+extern bool pb_keep_patched;	/* idle sites keep their jump */
 void pb_ftrace_register_files(void);
 #endif
