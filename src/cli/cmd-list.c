@@ -29,7 +29,8 @@ struct list {
 	const char *file;
 	bool refused, entry_only, total, libs;
 	uint32_t runtimes;	/* the language runtimes of all files, as bits */
-	uint64_t unknown_kib;	/* code in no function, in files where this is most of the code */
+	uint64_t unknown_kib;	/* KiB of code that belongs to no function. A file counts only if at
+				 * least half of its code is of this kind (abi/analysis.h) */
 	enum format format;
 	enum pb_demangle demangle;
 	struct pb_module_options module;

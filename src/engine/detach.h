@@ -8,11 +8,12 @@
 
 struct pb_session;
 
-/* Restores the text. Returns when every byte of it is as in the file, however long this takes. s:
+/* Restores the text. If the threads can't be stopped, tries again until it succeeds, however long
+ * this takes. After other errors, gives up after about 40 seconds; some text then stays patched. s:
  * the session whose recorder has asked for the detach. This recorder takes records until tracing
- * has stopped; at the end the connection is closed. NULL: the recorder is gone. If no thread is in
- * our code any more, unmaps the ring, and returns true. Otherwise the ring stays mapped, and the
- * result is false. */
+ * has stopped, and is notified if the detach gives up; at the end the connection is closed. NULL:
+ * the recorder is gone. If the text is restored and no thread is in our code any more, unmaps the
+ * ring, and returns true. Otherwise the ring stays mapped, and the result is false. */
 bool pb_detach(struct pb_session *s);
 
 /* Like pb_detach(), but in a forked child, whose agent has no thread. False: some text couldn't be

@@ -54,11 +54,11 @@ void pb_counts_finish(struct pb_counts *c, const struct pb_counts_thread *thread
 		      int chunks_fd);
 
 /*
- * Returns the number of calls. Each call counts once, even if only its beginning or only its end
- * was kept. If `all_there` is true, no chunk is missing, so the beginning of every call was kept.
- * If chunks are missing, the oldest chunk lists only a limited number of the calls that were open
- * when it began. Of the other calls, only the ends are known. So either the number of beginnings or
- * the number of ends is used, whichever is larger.
+ * Returns the number of calls. If `all_there` is true, no chunk is missing, so the beginning of
+ * every call was kept, and each call counts once. If chunks are missing, the result may be too low:
+ * of some calls only the beginning is known, and of others only the end, because the oldest chunk
+ * lists only a limited number of the calls that were open when it began. It isn't known how many
+ * calls have both, so the larger of the two numbers is used.
  */
 static inline uint64_t pb_counts_calls(const struct pb_counts *c, bool all_there)
 {

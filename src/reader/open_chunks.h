@@ -5,14 +5,14 @@
  * in a second fills a chunk in half an hour. With the copies, the thread's calls reach the file
  * after about half a second, and they remain if the recorder is killed.
  *
- * A copy is a prefix of the chunk: it ends before the first record that isn't complete. A record is
- * complete when its first word is neither zero nor an UNDONE, because a thread writes the record's
- * own first word last (doc/design/writer.md). So the copied words never change again, and a later
- * copy only adds words.
+ * A copy is a prefix of the chunk: it ends before the first record that isn't complete. While a
+ * record isn't complete, its first word is zero or a placeholder (UNDONE, abi/entries.h). The
+ * thread writes the record's own first word last (doc/design/writer.md). So a record that has its
+ * own first word is complete, and its words never change again. A later copy only adds words.
  *
  * The copier only reads the ring, and doesn't disturb threads. During the copy, another thread may
- * begin a new chunk in the same memory. So serial, seq and state are compared before and after the
- * copy.
+ * begin a new chunk in the same memory. So after the copy, the copier checks that the chunk is
+ * still open, and that its serial, its seq and its count of uses are the same as before the copy.
  *
  * The file has a header, then slots of PB_CHUNK_SIZE bytes. A slot whose chunk has been written to
  * `chunks` is used again. Until the slot is used again, it has an old copy. The old copy harms no
@@ -39,8 +39,9 @@ struct pb_open_chunk {
 	struct pb_chunk head;	/* as in the file; serial 0: the slot is free */
 	uint32_t listed;	/* bytes of the list of open calls at the chunk's start */
 	uint32_t chunk;		/* the chunk's index in the ring */
-	uint64_t last, latest;	/* last: the time of the last record that was copied; latest: the
-				 * latest time of a record that was copied */
+	uint64_t last, latest;	/* last: the time from which the next record's time is computed.
+				 * latest: the largest time of a record that was copied. The times
+				 * in a chunk may go back */
 	bool incomplete;	/* after the copied words comes a record that wasn't complete */
 	bool full;		/* the chunk isn't open any more, and isn't in `chunks` yet */
 };

@@ -356,8 +356,8 @@ static void tidy(struct pb_writer *w, struct pb_owner o)
 
 /* Returns where on the thread's own stack this activation runs: the number of words between its
  * frame and the stack's upper end. All ones: the activation is on another stack, or the stack's
- * bounds aren't known. (w->slot can't be used in place of the frame: if a handler has run that the
- * agent doesn't know of, w->slot is the slot of the handler's hit.) */
+ * bounds aren't known. (w->slot can't be used in place of the frame: if an unseen handler has run,
+ * w->slot is the slot of the handler's hit.) */
 static uint32_t place(const struct pb_writer *w)
 {
 	uint64_t frame = (uint64_t)__builtin_frame_address(0), words = (w->own_hi - frame) / 8;

@@ -44,8 +44,9 @@ int pb_ring_attach(void *base, uint64_t mapped, uint32_t nr_threads, uint32_t nr
 	return 0;
 }
 
-/* Either pb_ring_cut() sees the new value of used_below, or this function sees the lower number of
- * chunks. */
+/* This function stores used_below, and then reads nr_chunks. pb_ring_cut() stores nr_chunks, and
+ * then reads used_below. So at least one of the two functions sees the other's store, and no chunk
+ * in use is cut off. */
 bool pb_ring_touch(uint32_t index)
 {
 	uint32_t *below = &pb_ring_map.used_below, old = __atomic_load_n(below, __ATOMIC_RELAXED);

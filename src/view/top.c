@@ -209,7 +209,10 @@ static uint64_t run_time(uint64_t start, uint64_t now)
 	return start ? since(start, now) : 0;
 }
 
-/* Returns the time from which on the call is timed. */
+/* Returns the start of that part of the call whose time counts. This is the call's `aux`, if it is
+ * a time: the time of the fork, if the call was inherited, or the beginning of the decoded part, if
+ * the thread's chunks are sampled. 0: `aux` isn't set. 1: an inherited call in a recording without
+ * a clock. */
 static uint64_t start_of(const struct pb_open_call *call)
 {
 	return call->aux > 1 ? call->aux : call->start;
@@ -227,7 +230,8 @@ static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack
 
 	if (!g || g->sums.sites.total == 0)
 		return;
-	/* leave out a paused thread: its calls since the pause are in chunks that wait */
+	/* leave out a paused thread: its chunks since the pause aren't decoded (reader/sample.h),
+	 * so its open calls aren't known */
 	if (pb_top_thread(t, (size_t)n)->paused)
 		return;
 	if (!leaf && c->stack == s && pb_follow_leaf(f, (size_t)n, &leaf, &start))

@@ -2,11 +2,13 @@
 /*
  * Ring buffers: the operations of programs, and of the consumer.
  *
- * From page 1 of the block on, the layout is the kernel's: a page with the consumer's position, a
- * page with the producers' position, and the data. The data is mapped a second time right after its
- * end, so that each record is contiguous. A record begins with a header of two 4-byte words. The
- * first word has the record's length, BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT. Only
- * Patchbay uses the second word. The record's data follow, padded to a multiple of 8.
+ * The map's memory begins with a page for struct pb_bpf_map_head. From the second page on, the
+ * layout is the kernel's: a page with the consumer's position, a page with the producers' position,
+ * and the data. The data is mapped a second time right after its end, so that each record is
+ * contiguous. A record begins with a header of two 4-byte words. The first word has the record's
+ * length, BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT. The second word has the producer's
+ * owner number and a generation (map_ringbuf.c). The kernel stores another number there; consumers
+ * ignore this word. The record's data follow, padded to a multiple of 8.
  */
 #ifndef PB_BPF_MAP_MAP_RINGBUF_H
 #define PB_BPF_MAP_MAP_RINGBUF_H

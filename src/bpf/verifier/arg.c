@@ -98,7 +98,9 @@ static int check_type(struct env *env, unsigned n, unsigned arg, const struct he
 	struct reg known = *r;
 	unsigned flags;
 
-	/* a pointer that isn't NULL may have another type than one that may be NULL */
+	/* If NULL is allowed, compare the type that the pointer has once it is known not to be
+	 * NULL. This may be another type: a value of a map of maps becomes a map, and one of a
+	 * sockmap becomes a socket. */
 	if (arg & PB_BPF_MAYBE_NULL && r->flags & MAYBE_NULL)
 		pbv_known_pointer(env, &known);
 	flags = known.flags;
@@ -120,7 +122,7 @@ static int check_offset(struct env *env, unsigned n, const struct reg *r, unsign
 			      "R%d must have zero offset when passed to release func\n", n);
 	switch (null ? NOT_INIT : r->type) {
 	case TO_STACK:
-		/* Linux 6.1 doesn't look at the variable part of the pointer */
+		/* Linux 6.1 ignores the pointer's variable part. Here it must be 0 */
 		if (base == PB_BPF_ARG_PTR_TO_DYNPTR && !tnum_is(r->var, 0))
 			return refuse(env, EINVAL, "dynptr has to be at a constant offset\n");
 		if (base == PB_BPF_ARG_PTR_TO_DYNPTR && r->off % SLOT)
@@ -328,7 +330,8 @@ static int check_dynptr(struct env *env, unsigned n, const struct reg *r, unsign
 	unsigned kind = dynptr_kind(arg);
 	struct slot *s;
 
-	/* TO_DYNPTR: a dynptr of another function, which has initialised it */
+	/* TO_DYNPTR: an argument of a callback or of a global function. The caller has initialised
+	 * this dynptr */
 	if (r->type == TO_DYNPTR)
 		return !(arg & PB_BPF_UNINIT) ? 0 :
 		       refuse(env, EINVAL, "Dynptr has to be an uninitialized dynptr\n");

@@ -53,7 +53,8 @@
 #define MAX_STEPS	40	/* if a path has more steps since its last kept state, a state is
 				 * kept at the next prune point */
 #define LONG_PATH	1000	/* after this many instructions without a kept state, a state is
-				 * kept at the next instruction that is no prune point */
+				 * kept at the next instruction. Prune points are excepted: there
+				 * MAX_STEPS decides (prune.c) */
 #define KEEP_AGAIN	2000	/* after a shortage of memory, no state is kept for this many
 				 * instructions */
 #define MAX_LINKED	6	/* number of linked scalars (struct reg: `id`) that a step can
@@ -85,8 +86,9 @@ struct frame {
 	int32_t callsite;	/* the instruction that made the call; MAIN: the frame has no
 				 * caller */
 	uint32_t number, subprog;
-	uint32_t async_entries;	/* for an asynchronous callback: 1 + async_entries of the frame that
-				 * set the callback */
+	uint32_t async_entries;	/* for an asynchronous callback: one more than in the frame that set
+				 * the callback. So prune.c can tell that the callback was entered
+				 * again, which is no loop */
 	/* budgets of iterations (iterations.c): */
 	uint32_t budget;	/* the number that identifies the budget of the frame's
 				 * may_gotos */
@@ -157,8 +159,9 @@ struct state {
 				 * numbers */
 	uint32_t budgets;	/* for an explored state: env->budgets at the time when it was
 				 * kept */
-	uint32_t until;		/* if `whole` is set: this state's needs are known when the state
-				 * with number `until` is done; 0: they never become known
+	uint32_t until;		/* if `whole` is set: the number of this state or of an older one.
+				 * When the needs of the state with this number are known, this
+				 * state's needs are known, too. 0: they never become known
 				 * (pending.c) */
 	uint8_t cur;		/* index of the frame that runs */
 	bool speculative : 1;	/* only a mispredicted branch leads to this state */
@@ -297,9 +300,9 @@ struct env {
 					 * depends on the operands' values, so a scalar covers only
 					 * an equal scalar */
 	uint32_t ids;			/* the newest id of a register or reference */
-	/* For each of v->maps: if an LD_IMM64 loads the address of the map's only value, and the
-	 * value has a spin lock, the value's id. Otherwise 0. These ids are 1 ... value_ids_end. In
-	 * all states they mean the same values */
+	/* For each of v->maps: an id of the map's only value. It is 0, unless the value has a spin
+	 * lock and an LD_IMM64 loads the value's address. These ids are 1 ... value_ids_end. In all
+	 * states they mean the same values */
 	uint32_t *value_ids, value_ids_end;
 	/* counts of instructions and jumps on all paths. prev_: when the newest state was kept */
 	uint32_t processed, jumps_processed, prev_processed, prev_jumps;

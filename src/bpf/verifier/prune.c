@@ -25,9 +25,9 @@
  *   whole           all values are compared, because the state's needs are not complete. For
  *                   example, a path from this state was pruned because of a state whose needs
  *                   were not complete
- *   until           only if `whole` is set: this state's needs are complete when state number
- *                   `until` is done. If `until` is 0, they never become complete, and all values
- *                   are compared for good
+ *   until           only if `whole` is set: this state's needs are complete when those of state
+ *                   number `until` are. If `until` is 0, they never become complete, and all
+ *                   values are compared for good
  *   unlisted        in no list and never compared again, but needed as a parent: usually only
  *                   its marks stay, and its steps: the records of instructions that backward
  *                   walks need

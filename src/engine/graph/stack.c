@@ -102,7 +102,7 @@ static uint64_t usable_id(const struct pb_thread *t, const struct pb_stack *s)
 	return __atomic_load_n(&s->thread, __ATOMIC_SEQ_CST) == t ? id : 0;
 }
 
-/* t comes to s. Returns whether a handler of which the agent doesn't know has brought t there. */
+/* t comes to s. Returns whether an unseen handler has brought t there. */
 static bool is_unexpected(struct pb_thread *t, const struct pb_stack *s)
 {
 	bool known = pb_stack_holds(s, t->expected);
@@ -195,8 +195,8 @@ void pb_stack_end_visit(struct pb_thread *t)
 }
 
 /* Returns an address on the stack from which the visit is made. When a hit has this address, or a
- * higher one, the visit's frame is gone. A handler of which the agent doesn't know may have changed
- * t->w.slot to a lower address than that of this frame. */
+ * higher one, the visit's frame is gone. An unseen handler may have changed t->w.slot to a lower
+ * address than that of this frame. */
 static uint64_t visit_from(const struct pb_thread *t)
 {
 	uint64_t frame = (uint64_t)__builtin_frame_address(0), slot = t->w.slot;

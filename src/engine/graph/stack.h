@@ -32,7 +32,8 @@ static inline bool pb_stack_holds(const struct pb_stack *s, uint64_t address)
 
 /* Returns the stack that holds `slot`. This function doesn't move t to that stack: the caller must
  * call pb_thread_use_stack(). NULL: t is already on it, or pb_thread_no_stack() was called. *gone
- * gets NULL, or a stack that no longer exists. The caller must close and drop that stack. */
+ * gets NULL, or a stack that no longer exists. The caller must close that stack's calls, and drop
+ * the stack. */
 struct pb_stack *pb_thread_other_stack(struct pb_thread *t, uint64_t slot, struct pb_stack **gone);
 /* Returns the stack that holds `slot`, whichever stack t is on. If the table has no such stack,
  * adds one. NULL: the table is full. If the search meets a stack that no longer exists, *gone is
@@ -53,11 +54,19 @@ void pb_thread_no_stack(struct pb_thread *t, uint64_t slot);
 struct pb_stack *pb_stack_take(uint64_t lo, uint64_t hi, bool exact);
 /* Gives the stack an id. t: the calling thread. */
 void pb_stack_set_filled(const struct pb_thread *t, struct pb_stack *s);
-/* Decides whether a hit of t is on s, or on a neighbour of s. slot: the hit's slot, in the bounds
- * of s or near them. other: the thread that was on s last, or NULL. Guessed bounds may include a
- * part of a neighbouring stack. Returns true if the slot must be taken to be on the neighbour, so
- * that s stays with `other`. This is so if the bounds of s are guessed, another thread (`other`)
- * runs on s or has left calls open there, and these calls don't show that the slot is on s. */
+/* Decides whether a hit of t is on s, or on a neighbour of s. Guessed bounds may include a part of
+ * a neighbouring stack. slot: the hit's slot, in the bounds of s or near them. other: the thread
+ * that was on s last, or NULL.
+ *
+ * Returns true if s must stay with `other`, so the hit is on the neighbour. False if the bounds of
+ * s are exact, or s is t's own stack, or `other` is NULL or t. In all other cases, the slots of the
+ * calls that are open on s decide:
+ *
+ *   `other` runs on s: true, unless the slot is one of them or lies between them
+ *   `other` has left s: true if the slot is more than CONTINUES (stack_table.c) bytes above or
+ *   below all of them
+ *   no slot is known: true if `other` runs on s, or a call begins or ends there at this moment
+ */
 bool pb_stack_belongs_to(const struct pb_thread *other, const struct pb_thread *t,
 			 const struct pb_stack *s, uint64_t slot);
 static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct pb_stack *s,
@@ -71,8 +80,8 @@ static inline bool pb_stack_is_anothers(const struct pb_thread *t, const struct 
 bool pb_stack_visit(struct pb_thread *t, struct pb_stack *s);
 void pb_stack_leave(struct pb_thread *t, struct pb_stack *s, struct pb_stack *back);
 /* While t->visiting is set: whether a hit with this slot shows that a handler has left the visit by
- * a jump. Then pb_stack_end_visit() makes the visited stack usable again. It must also be called
- * when t is dead. */
+ * a jump. If so, the caller must call pb_stack_end_visit(), which makes the visited stack usable
+ * again. That function must also be called when t is dead. */
 bool pb_stack_visit_was_left(const struct pb_thread *t, uint64_t slot);
 void pb_stack_end_visit(struct pb_thread *t);
 
@@ -91,10 +100,10 @@ void pb_stack_drop(struct pb_stack *s);
 /* If there are many new stacks, looks for stacks that are gone, closes their calls, and frees their
  * entries. See stack_gone.c. */
 void pb_stacks_look(struct pb_thread *t);
-/* Called when a call of t has ended. A handler of which the agent doesn't know may have brought t
- * to its alternate stack. If no call is open there any more, sets the state of t back to the stack
- * that the handler interrupted. Otherwise code of the hit path that the handler interrupted would
- * continue with the wrong stack. */
+/* Called when a call of t has ended. An unseen handler may have brought t to its alternate stack.
+ * If no call is open there any more, sets the state of t back to the stack that the handler
+ * interrupted. Without this, interrupted code of the hit path would continue with the wrong
+ * stack. */
 void pb_stack_go_back(struct pb_thread *t, uint64_t slot);
 /* Adds a stack with exact bounds and without open calls. t: the calling thread. alternate: the
  * stack is t's alternate stack from now on. */

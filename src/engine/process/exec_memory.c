@@ -50,8 +50,9 @@ static struct pb_exec_area *own_area(void)
 	return NULL;
 }
 
-/* The memory isn't mapped by pb_pages_map(), because other tracers of the process print the
- * environment of an exec, and they can't read write-only memory. */
+/* The memory must be readable, because other tracers of the process, for example strace, read the
+ * environment of an exec there. So it isn't mapped with PROT_WRITE only, like the agent's other
+ * memory (base/pages.h). */
 static void *mapped(size_t size)
 {
 	struct pb_exec_area *a = own_area();

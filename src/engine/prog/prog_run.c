@@ -268,9 +268,8 @@ static bool queue(int sig, const siginfo_t *info)
 	return !err;
 }
 
-/* Returns whether the signal has interrupted a function of the vDSO that the run has called. A
- * handler that the agent doesn't know of may call the vDSO, too, but only below its signal frame or
- * on another stack. */
+/* Returns whether the signal has interrupted a function of the vDSO that the run has called. An
+ * unseen handler may call the vDSO, too, but only below its signal frame or on another stack. */
 static bool in_vdso(const struct pb_prog_open *o, const ucontext_t *uc)
 {
 	return o->vdso && pb_context_pc(uc) - vdso_start < vdso_size &&
