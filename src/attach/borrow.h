@@ -16,7 +16,8 @@
  * attach_remote_release()). */
 int attach_borrow(struct attach_subject *s, const struct attach_libc *l, struct attach_remote *t,
 		  struct attach_state *state, uint64_t *stopped_ns);
-/* Lets a thread go from its first stop. The program doesn't see that the thread's system call was
- * interrupted. Returns -ETIMEDOUT if the thread is still traced (attach_remote_release()). */
+/* Lets a thread go that attach_remote_stop() has stopped and that hasn't run since. If the stop has
+ * interrupted a system call, the thread repeats the call, so the program doesn't see the
+ * interruption. Returns -ETIMEDOUT if the thread is still traced (attach_remote_release()). */
 int attach_borrow_undo(struct attach_remote *t);
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Judges code by what it may hold while a thread is in it (libc_locks.h).
+ * Finds out whether a thread that is in some code may hold a lock that pthread_create() takes
+ * (libc_locks.h).
  *
- * Functions of libc are judged by their names. libc exports only some of its functions. The others
- * have no names here, so they count as unsure.
+ * For a function of libc, the function's name decides. libc exports only some of its functions. The
+ * others have no names here, so they count as unsure.
  *
- * A program or a library may define its own malloc(). pthread_create() then calls this malloc(),
- * which may be interrupted at any instruction: it may hold a lock, or be about to change a list of
- * its thread. So a thread inside this allocator must not be borrowed. libc's own reference to
- * malloc() tells where the allocator is. Context: the injector's thread.
+ * A program or a library may define its own malloc(), which pthread_create() then calls. A thread
+ * that was interrupted inside this malloc() may hold a lock of it, or may be in the middle of a
+ * change of the thread's own lists. So such a thread must not be borrowed. libc's own reference to
+ * malloc() leads to this malloc(). Context: the injector's thread.
  */
 #include "attach/libc_locks.h"
 #include <errno.h>
@@ -55,7 +56,8 @@ static int by_start(const void *a, const void *b)
 }
 
 /* A function may have several names, for example malloc and __libc_malloc. The worst of them
- * counts. A function ends where the next one begins, if its symbol says otherwise. */
+ * counts. If a function's symbol says that it reaches into the next function, it ends where the
+ * next one begins. */
 static void merge(struct attach_locks *l)
 {
 	struct attach_function *f = l->functions;

@@ -2,8 +2,8 @@
 /*
  * Finds libc and the loader in a process (libc_map.h). Symbols come from the file that is mapped
  * (mapped_file.h). Instructions are searched in memory, because memory is what the process
- * executes. The file and the memory may be hostile: every range is checked, and every address must
- * be in libc's executable mapping.
+ * executes. The file and the memory may be hostile: every range is checked, and the address of
+ * every function must be in libc's executable mappings.
  */
 #include "attach/libc_map.h"
 #include <elf.h>
@@ -61,10 +61,10 @@ static bool same_file(const struct record_map *a, const struct record_map *b)
 	return a->ino == b->ino && a->major == b->major && a->minor == b->minor;
 }
 
-/* Returns the mapping that begins libc's image. The loader's list tells which mapping this is: the
- * program itself may have mapped the file, too, to read it, and dlmopen() may have loaded another
- * libc. If the list doesn't lead to such a mapping, the image is the one that has an executable
- * mapping. */
+/* Returns the first mapping of libc's image. The loader's list of modules shows which mapping this
+ * is. (The program itself may have mapped the file, too, to read it, and dlmopen() may have loaded
+ * another libc.) If the list doesn't lead to such a mapping, the image is the one that has an
+ * executable mapping. */
 static const struct record_map *find_libc(const struct attach_subject *s)
 {
 	const struct record_map *m, *first = NULL;
@@ -101,9 +101,9 @@ static bool is_musl(const struct record_map *loader)
 	       !strcmp(name, "libc.so");
 }
 
-/* Returns the executable mappings of the file that `first` is a mapping of. Usually there is one.
- * But while the agent of a forked child restores text by mprotect(), some pages have a mapping of
- * their own. */
+/* Returns the range of the executable mappings that belong to the same file as `first`. Usually
+ * there is one such mapping. But while the agent of a forked child restores text by mprotect(),
+ * some pages have a mapping of their own. */
 static struct attach_range text_of(const struct attach_subject *s, const struct record_map *first)
 {
 	struct attach_range text = { 0 };
@@ -122,8 +122,9 @@ static struct attach_range text_of(const struct attach_subject *s, const struct 
 	return text;
 }
 
-/* The kernel passes the loader's address to each program in the auxiliary vector; 0: the program
- * has no loader. Returns false if there is no vector yet, because an exec isn't complete. */
+/* Stores the loader's address, which the kernel passes to each program in the auxiliary vector; 0:
+ * the program has no loader. Returns false if there is no vector yet, because an exec isn't
+ * complete. */
 static bool loader_base(const struct attach_subject *s, uint64_t *base)
 {
 	uint64_t aux[128];
@@ -246,9 +247,9 @@ static void find_in_libc(const struct attach_subject *s, struct attach_libc *l)
 }
 
 /* If the process has the agent, libc's text may be patched: a forked child keeps the jumps. A jump
- * may then take the place of the instructions. Or the bytes of a jump may look like them, until the
- * injected call of the agent takes the jump out. The agent's text is never patched. The restorer is
- * never patched either. */
+ * may have overwritten the instructions. Or the bytes of a jump may look like them, but the agent
+ * removes the jump while the injector works. So the agent's text is searched first, which is never
+ * patched. The restorer is never patched either. */
 static int find_instructions(struct attach_subject *s, struct attach_libc *l)
 {
 	if (l->text.end - l->text.start <= TEXT_MAX) {

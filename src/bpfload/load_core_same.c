@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Decides whether types of an object and of a target are compatible, or match. */
+/* Decides whether a type of an object and a type of the target are compatible, or match. "Match" is
+ * stricter: it also compares names, members and signs (bpf_core_type_matches()). */
 #include <errno.h>
 #include <string.h>
 

@@ -139,7 +139,7 @@ static void leave(struct pb_jit *j)
 	for (size_t k = pb_array_size(kept); k--;)
 		if (j->subs[j->sub].saved & kept[k].bit)
 			pb_jit_pop(j, kept[k].reg);
-	pb_jit_bytes(j, room(j) ? 0xc9 : 0x5d, 1);	/* leave, pop %rbp */
+	pb_jit_bytes(j, room(j) ? 0xc9 : 0x5d, 1);	/* leave, or pop %rbp */
 }
 
 void pb_jit_epilogue(struct pb_jit *j)

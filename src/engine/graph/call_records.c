@@ -30,10 +30,9 @@ static bool change_state(struct pb_open_call *c, uint8_t from, uint8_t to)
 }
 
 /* Before code writes an ENTRY, it claims the ENTRY (claim_entry()). If a handler interrupts this
- * code, and then leaves by a jump, the claim is left over. Returns whether each claim that is found
- * now is certainly left over. This is so if none of the agent's code is interrupted. If the program
- * has handlers of which the agent doesn't know, interrupted code may go unnoticed, and the result
- * is false. */
+ * code, and then leaves by a jump, the claim is left over. Returns true if all claims are certainly
+ * left over, because none of the agent's code is interrupted. If the program may have unseen
+ * handlers, interrupted code may go unnoticed, so the result is false. */
 static bool claims_are_old(const struct pb_thread *t)
 {
 	return !t->w.nr_pending && !pb_ring_unseen;
@@ -61,8 +60,9 @@ static bool claim_entry(struct pb_open_call *c, bool old)
 	return false;
 }
 
-/* Makes a call late whose ENTRY is claimed and can't be written. A call is counted before it gets
- * the state. So if a handler leaves this code by a jump, the count is too high, not too low. */
+/* Gives c the state PB_ENTRY_LATE, because its ENTRY is claimed and can't be written now. If the
+ * call wasn't late before, it is counted before it gets this state. So if a handler leaves this
+ * code by a jump, the count of late calls is too high, not too low. */
 static void put_off(struct pb_thread *t, struct pb_open_call *c)
 {
 	struct pb_owner o = pb_writer_owner(&t->w);
@@ -103,11 +103,11 @@ static bool put_entry(struct pb_thread *t, struct pb_open_call *c)
 }
 
 /*
- * Claims the ENTRYs of all calls, from the innermost call outwards, before it writes the first of
- * them. If a handler interrupts this function and makes calls, the handler finds either
- * none of the calls claimed, or the innermost call claimed. So the handler writes either all of the
- * ENTRYs or none, and the ENTRYs come in the order of the calls. The handler's own records may come
- * before the ENTRYs.
+ * Before the first ENTRY is written, all of the ENTRYs are claimed, from the innermost call
+ * outwards. If a handler interrupts this function and makes calls, the handler finds either none of
+ * the calls claimed, or the innermost call claimed. So the handler writes either all of the ENTRYs
+ * or none, and the ENTRYs come in the order of the calls. The handler's own records may come before
+ * the ENTRYs.
  */
 bool pb_call_emitted(struct pb_thread *t, struct pb_open_call *c)
 {
@@ -220,7 +220,7 @@ void pb_call_report(const struct pb_open_call *c, uint64_t now)
 		ended(c->site, now - c->start);
 }
 
-/* Whether calls of t's stack may have ended long ago, while nobody looked (period.h). */
+/* Whether calls on t's stack may have ended unseen, while exits were idle (period.h). */
 static bool is_of_former_period(const struct pb_thread *t)
 {
 	return t->stack->period != __atomic_load_n(&pb_period, __ATOMIC_RELAXED);
