@@ -55,7 +55,8 @@ bool pb_unit_has_table(struct pb_an *an, uint32_t unit);
 /* True if code or data contains an address in the unit, other than a function's start. */
 bool pb_unit_has_labels(struct pb_an *an, uint32_t unit);
 
-/* What the target is that an element of an array gives, for the jump e that reads the array. */
+/* What an element of an array leads to, as seen from the jump that takes its target from the
+ * array. */
 enum pb_pointer {
 	PB_POINTER_NONE,	/* no address of code */
 	PB_POINTER_LIMIT,	/* not known, because the search would take too long */
@@ -64,10 +65,11 @@ enum pb_pointer {
 	PB_POINTER_INSIDE,	/* an address in the jump's unit */
 	PB_POINTER_PART,	/* an address in another unit that is a part of the same function */
 };
-/* Sets *target to the target that the element at the address `at` gives. */
+/* Sets *target to the target that the element at the address `at` gives to the jump e. */
 enum pb_pointer pb_target_is(struct pb_an *an, const struct pb_fn_exit *e,
 			     const struct pb_computed *c, uint64_t at, uint64_t *target);
-/* Which targets an array has. functions: before the first one inside of the unit */
+/* The kinds of targets that an array has. functions: a function comes before the first target
+ * inside of the unit */
 struct pb_targets {
 	bool inside, parts, functions;
 };

@@ -46,9 +46,9 @@ struct pb_range {
 	 * other means than falling through from the instruction before it. called: a call leads to
 	 * the byte, or an lea or a relocation takes the byte's address */
 	uint64_t *reached, *called;
-	/* bitmaps. starts: an instruction begins at the byte, in code with an FDE or a symbol, if
-	 * this code is decoded linearly. branched, which exists only during the sweep: a direct
-	 * branch in such code leads to the byte */
+	/* bitmaps. starts: in code with an FDE or a symbol, linear decoding finds an instruction
+	 * that begins at the byte. branched, which exists only during the sweep: a direct branch in
+	 * such code leads to the byte */
 	uint64_t *starts, *branched;
 	/* a bitmap that exists only with PB_MODULE_RETURNS. used: the byte is part of a window, a
 	 * trampoline slot or displaced code */
@@ -246,9 +246,8 @@ static inline void pb_bit_set(uint64_t *bits, uint64_t i)
 }
 /* True if any bit of [from, to] is set. */
 bool pb_bits_any(const uint64_t *bits, uint64_t from, uint64_t to);
-/* Marks the address as reached, also in an->otherwise. For everything but direct branches inside a
- * range of code. called: also marks the address in an->called, because a call leads to it, or
- * because an lea or a relocation takes it. */
+/* Sets the address's bits in `reached` and `otherwise` of its range; if called is true, also in
+ * `called`. Not for direct branches inside a range: for them, the sweep sets bits itself. */
 void pb_mark(const struct pb_an *an, uint64_t addr, bool called);
 
 int pb_addr_compare(const void *a, const void *b);

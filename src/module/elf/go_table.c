@@ -26,9 +26,9 @@
 
 #define MAX_NAME	65536
 #define MAX_TRIES	16	/* how many places of a file may look like a table */
-/* Limits on the bytes of names that are read, and on those of lists of depths, for a file and for
- * each of its bytes. Real files need much less, but functions of a hostile file may share long
- * lists. */
+/* Limits on the number of steps: a step reads a byte of a name, or a number of a list of depths.
+ * For names, as well as for lists, a file may take MAX_STEPS, plus MAX_STEPS_OF_BYTE for each of
+ * its bytes. Real files need much less, but functions of a hostile file may share long lists. */
 #define MAX_STEPS	(64u << 20)
 #define MAX_STEPS_OF_BYTE	2
 #define MAX_EXITS	4	/* a name may occur twice: a function and its wrapper */
