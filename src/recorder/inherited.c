@@ -39,7 +39,8 @@
 #include "recorder/start_program.h"
 #include "recorder/texts.h"
 
-#define SEARCHES	4		/* not counting those after which a child may leave later */
+#define SEARCHES	4		/* searches after which a child may leave later don't
+					 * count */
 #define PAUSE_NS	20000000
 #define AT_ONCE		8
 #define LEAVE_NS	20000000000u	/* inherited.h and doc/design/attach.md have these 20 s */
@@ -61,16 +62,17 @@ struct child {
 struct leave {
 	const struct record_options *o;
 	const struct record_server *server;
-	pid_t except;
+	pid_t except;			/* the recorded process itself, which isn't made to leave
+					 * here */
 	_Atomic uint64_t limit;		/* when all waits end */
-	bool signalled;			/* a signal has ended them */
+	bool signalled;			/* a signal has shortened the waits */
 	pid_t *pids;			/* the children that the last search has found */
 	unsigned nr;
 	pid_t *asked;			/* children that are leaving, but haven't answered yet */
 	unsigned nr_asked;
 	char why[700];			/* why one of the children can't be left; "": no reason is
 					 * known */
-	pid_t refused;			/* this child */
+	pid_t refused;			/* the child to which `why` belongs */
 	int done;			/* an eventfd, to which leave_main() writes at its end */
 };
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Takes the signals, forks and executes. The recorder and the child are connected by two sockets:
+ * Blocks the recorder's signals, which it reads from a signalfd, then forks and executes the
+ * program in the child. The recorder and the child are connected by two sockets:
  *
- *	the recorder sends a byte	the child may execute the program. A child whose recorder
- *					ends before that ends, too
+ *	the recorder sends a byte	the child may execute the program. If the recorder ends
+ *					before that, the child ends, too
  *	the child sends an errno	execve() has failed
  *	the child's socket is closed	the program runs
  *
- * The terminal sends ^C to the recorder alone until there is a child. So the recorder looks for
- * such a signal when there is one. Later ones reach the child, too, where they are pending until
- * the child restores the mask.
+ * Until the child exists, the terminal sends ^C to the recorder alone. So when the child exists,
+ * the recorder checks whether such a signal has come (early()). Later signals reach the child, too.
+ * They stay pending there until the child restores its signal mask.
  */
 #include <errno.h>
 #include <string.h>
@@ -59,7 +60,8 @@ bool record_signals_end(const struct record_signals *s, int sig)
 	return sigismember(&s->ending, sig) == 1;
 }
 
-/* Returns a signal that came after record_signals_take() and asks for an end; 0: there is none. */
+/* Returns a signal that came after record_signals_take() and ends the recording; 0: there is
+ * none. */
 static int early(const struct record_signals *s)
 {
 	sigset_t pending;

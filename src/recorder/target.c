@@ -30,8 +30,9 @@ static int refuse(int status, const char *path, const char *why)
 	return status;
 }
 
-/* If `prog` has no slash, searches PATH for the first file that may be executed. If PATH isn't set,
- * searches /usr/local/bin, /usr/bin and /bin. Returns -EACCES if files were found, but none may be
+/* Finds the file to execute. If `prog` has a slash, this is the file `prog`. Otherwise searches
+ * PATH for the first file that may be executed. If PATH isn't set, searches
+ * /usr/local/bin, /usr/bin and /bin. Returns -EACCES if files were found, but none may be
  * executed. */
 static int find_in_path(const char *prog, char *out)
 {

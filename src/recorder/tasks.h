@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds threads by their numbers (TIDs) in the ring. These are their numbers in the program's pid
- * namespace, which may not be the recorder's. Context: any thread, with its own struct
- * record_names. */
+/* Finds threads by the TIDs that the ring has of them. These TIDs belong to the program's pid
+ * namespace. In the recorder's pid namespace, the threads may have other TIDs. Context: any thread,
+ * with its own struct record_names. */
 #ifndef PB_RECORDER_TASKS_H
 #define PB_RECORDER_TASKS_H
 #include <stdatomic.h>

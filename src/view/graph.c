@@ -113,14 +113,16 @@ static uint32_t merge_node(struct pb_tree *merged, const struct pb_tree_node *n,
 
 	merged->nodes[copy].calls += n->calls;
 	merged->nodes[copy].timed += n->timed;
-	/* if the caller has the same copy, the caller's time includes this node's time */
+	/* below a node "[deeper]" (tree.h), the copy is the caller's copy, too, and the caller's
+	 * time includes this node's time */
 	if (copy != up)
 		merged->nodes[copy].total += n->total;
 	return copy;
 }
 
-/* Merges the tree below `top`, which is a node of the function. A node's `mark` is the index of the
- * node's copy. -D counts levels from the function; deeper nodes are left out. */
+/* Adds `top`, a node of a selected function, and the tree below it to the merged tree. A node's
+ * `mark` is the index of the node's copy. -D counts levels from the function; deeper nodes are left
+ * out. */
 static void merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged,
 			uint32_t top)
 {
@@ -144,8 +146,8 @@ static void merge_below(const struct pb_view *v, struct pb_tree *t, struct pb_tr
 }
 
 /* Merges the trees of all nodes of the functions. If a node lies below another node of the same
- * function, it is only a part of the upper node's tree. If it lies below a node of another function
- * of the patterns, it is a part of that function's tree, and has a tree of its own, too. */
+ * function, it is only a part of the upper node's tree. If it lies below a node of another selected
+ * function, it is a part of that function's tree, and has a tree of its own, too. */
 static int merge_all(const struct pb_view *v, struct pb_tree *t, struct pb_tree *merged)
 {
 	unsigned nr = 0;

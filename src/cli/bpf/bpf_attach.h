@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Attaches an object's eBPF programs to functions of the traced program. This program is one that
- * `record`, `flight` or `bpf trace` starts, or a process to which they attach (-p). The code here
+ * Attaches an object's eBPF programs to functions of the traced program: one that `record`,
+ * `flight` or `bpf trace` starts, or a process to which they attach (-p). The code here
  * runs in the recorder. It makes the object's maps as files, which agents and other processes open,
  * and verifies the eBPF programs. Then it writes the file that describes maps and programs to
  * agents (abi/progs.h). The agents verify the programs again.
@@ -20,12 +20,12 @@
 
 #define BPF_SEEN 64
 
-/* Finds the names of threads. Agents give a thread's numbers in the traced program's PID namespace.
- * In this command's PID namespace, another thread may have these numbers. Only the thread that
- * prints uses this, except `ring`. */
+/* Finds the names of threads. Agents give a thread's PID and TID in the traced program's PID
+ * namespace. In this command's PID namespace, another thread may have these numbers. Only the
+ * thread that prints the output uses this structure; the main thread sets `ring`. */
 struct bpf_namer {
 	struct record_ring *ring;	/* NULL: there is no ring yet */
-	uint64_t until;			/* when the following members must be determined again */
+	uint64_t until;			/* the time until which the following members are valid */
 	bool is_ours;			/* see record_proc_is_ours() */
 	struct {
 		pid_t pid;
@@ -63,8 +63,8 @@ int bpf_attach_open(struct bpf_attach *a, struct record_options *o);
 /* Writes the file for agents, and begins to print output. Must be called after
  * record_hooks_resolve() has resolved o->hooks. */
 int bpf_attach_publish(struct bpf_attach *a, struct record_options *o);
-/* Gives the ring of the recording, by which traced processes are recognized. It must stay valid
- * until bpf_attach_close(), but its memory may be unmapped. */
+/* Sets the ring of the recording. A process is known to be traced if it maps this ring. `ring` must
+ * stay valid until bpf_attach_close(), but the memory of the ring itself may be unmapped. */
 void bpf_attach_ring(struct bpf_attach *a, struct record_ring *ring);
 /* Prints the rest of the output. If `show` is set and something was recorded, prints the maps'
  * elements too. Removes the maps' files. */

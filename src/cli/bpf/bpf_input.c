@@ -203,9 +203,9 @@ bool bpf_is_object(const char *path)
 	return is;
 }
 
-/* Returns whether each argument consists of hexadecimal digits. If one doesn't, the user meant a
- * file that isn't an object, or that can't be read: prints this. (The caller has handled objects.)
- */
+/* Returns whether all arguments consist of hexadecimal digits. If one doesn't, it is probably the
+ * name of a file that can't be read or isn't an eBPF object, since the caller has handled objects.
+ * Prints which of the two it is. */
 static bool is_hexadecimal(const char *command, char **args, int nr)
 {
 	for (int i = 0; i < nr; i++) {

@@ -19,7 +19,7 @@
 #include "reader/site_names.h"
 #include "recorder/proc.h"
 
-#define RENEW_NS	250000000	/* how long the namer keeps what it knows of processes */
+#define RENEW_NS	250000000	/* after this time, the namer looks up processes again */
 #define IDLE_NS		5000000	/* pause after a pass that has found no record */
 #define MAX_TEXT	1024	/* longer texts are cut off */
 #define MAX_EVENT	65536	/* larger records are left out */

@@ -7,8 +7,8 @@
 #include "bpf/map/map_sys.h"
 #include "cli/bpf/bpf_pin.h"
 
-/* Makes functions in the form that the verifier takes. Their names point into the file. Returns
- * NULL if the file is damaged or memory is short. */
+/* Makes functions in the form that the verifier takes. Their names stay in the file's bytes.
+ * Returns NULL if the file is damaged or memory is short. */
 static struct pb_bpf_func *read_funcs(struct bpf_pin_func *from, uint32_t nr, uint32_t nr_insns)
 {
 	struct pb_bpf_func *f = calloc(nr + 1ul, sizeof(*f));
