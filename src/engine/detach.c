@@ -2,8 +2,9 @@
 /*
  * Detaches in steps. A step that fails because the threads couldn't be stopped is repeated until it
  * succeeds. After another error, it is repeated for about 40 seconds. Then the detach gives up, and
- * reports the reason. Text that couldn't be restored leads to idle stubs. The stubs and the ring
- * stay mapped. The steps:
+ * reports the reason. Text that couldn't be restored leads to stubs that record nothing: traced
+ * functions are idle, and replaced functions may stay replaced. The stubs and the ring stay mapped.
+ * The steps:
  *
  *   1  remove the tracers: the text of traced functions has the bytes of the file
  *      again, and no thread enters the functions' stubs any more

@@ -26,10 +26,10 @@
 	mov	%rax, T_LAST(%rdi)
 	.endm
 
-	/* If `jump` is 1, the function leaves by a jump: r11 has the address at which the exit's
-	 * stub continues, and the record is a TAIL or TAIL_LEAF. Returns of calls that aren't open
-	 * are frequent. So the registers that only a record needs are saved later, when the open
-	 * call is found. */
+	/* If `jump` is 1, the exit is a jump: r11 has the address at which the exit's stub
+	 * continues, and the record is a TAIL or TAIL_LEAF. (A `ret N` comes here, too, and is left
+	 * to C code.) Returns of calls that aren't open are frequent. So the registers that only a
+	 * record needs are saved later, when the open call is found. */
 	.macro open_exit name, jump, of
 	.globl	\name
 	.hidden	\name
@@ -56,7 +56,7 @@
 	open_if_pops edx, .Lc_\name
 	.endif
 	mov	O_SITE(%rcx), %r8d
-	mov	O_STATE(%rcx), %edx		/* also reads O_RECORD and `watch`, which are 0
+	mov	O_STATE(%rcx), %edx		/* also loads O_RECORD and `watch`, which are 0
 						 * unless C code has set them */
 	cmp	$PB_ENTRY_EMITTED, %edx
 	je	.Lemitted_\name

@@ -208,8 +208,9 @@ static void classify_jump(struct search *s, struct pb_fn_exit *e)
 }
 
 /* Reads the targets of a jump from an array at a known address, and notes the edges to parts of the
- * unit's function. The array ends where another known array begins. If it ends earlier, elements
- * after it are read, too. Returns what the first element is that counts no longer. */
+ * unit's function. The array ends where another known array begins, or before an element that can't
+ * belong to it. If the array really ends earlier, words after its end are read as elements. Returns
+ * the kind of the last element that was read. */
 static enum pb_pointer read_targets(struct search *s, const struct pb_fn_exit *e,
 				    const struct pb_computed *c, struct pb_targets *has)
 {
