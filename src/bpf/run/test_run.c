@@ -194,6 +194,22 @@ static void read_ethernet(struct pb_bpf_skb *skb)
 		skb->s.protocol = NET16(0x0004);
 }
 
+/* Copies the addresses of the packet's socket into the context. In the kernel, a program's read of
+ * these fields leads to the socket. */
+static void copy_addresses(struct pb_bpf_skb *skb)
+{
+	const struct bpf_sock *sk = (const void *)skb->s.sk;
+
+	skb->s.family = sk->family;
+	skb->s.local_ip4 = sk->src_ip4;
+	skb->s.remote_ip4 = sk->dst_ip4;
+	memcpy(skb->s.local_ip6, sk->src_ip6, sizeof(sk->src_ip6));
+	memcpy(skb->s.remote_ip6, sk->dst_ip6, sizeof(sk->dst_ip6));
+	skb->s.local_port = sk->src_port;
+	skb->s.remote_port = (uint32_t)sk->dst_port << 16;	/* as in the kernel, the upper half
+								 * has the port */
+}
+
 /* Makes a socket for the packet, with the packet's addresses. */
 static int make_socket(struct pb_bpf_skb *skb, struct pb_bpf_sock *sk)
 {
@@ -217,6 +233,7 @@ static int make_socket(struct pb_bpf_skb *skb, struct pb_bpf_sock *sk)
 	}
 	if (!skb->s.sk)
 		skb->s.sk = &sk->s;
+	copy_addresses(skb);
 	return 0;
 }
 

@@ -108,14 +108,19 @@ static int compare(const struct pb_bpf_type *t, int off, int size, const uint64_
 	static char log[1 << 16];
 	struct bpf_insn insns[16];
 	uint32_t nr = assemble(insns, off, size, store, how);
+	int result_at = offsetof(struct __sk_buff, mark);
 	struct result ours, kernels;
 	struct own_prog p;
 	int fd, differ = 0;
 
-	/* the verifier checks the range of a CGROUP_SKB program's result, so only one bit is
-	 * compared */
+	/* the verifier checks the range of a CGROUP_SKB program's result, so the value is returned
+	 * in a field that the program doesn't test */
 	if (t->type == BPF_PROG_TYPE_CGROUP_SKB) {
-		insns[nr - 1] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_AND | BPF_K, .imm = 1 };
+		if (off / 4 == result_at / 4)
+			result_at = offsetof(struct __sk_buff, priority);
+		insns[nr - 1] = (struct bpf_insn){ .code = BPF_STX | BPF_MEM | BPF_W, .dst_reg = 1,
+						   .off = (int16_t)result_at };
+		insns[nr++] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = 1 };
 		insns[nr++] = (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT };
 	}
 	fd = kernel_load(t->type, 0, insns, nr, NULL, 0);
@@ -173,9 +178,38 @@ static void make_ctx(uint32_t type)
 	}
 }
 
-static void fields(void **state)
+static int compare_all(const struct pb_bpf_type *t)
 {
 	static const uint64_t stores[] = { 0x123456789abcdef0, 5, 0xfffe, 0xffff, ~0ull };
+	int differ = 0;
+
+	make_ctx(t->type);
+	for (int off = 0; off < t->ctx_size; off++)
+		for (int size = 1; size <= 8; size *= 2) {
+			if (has_a_value(t, off, size, false))
+				differ += compare(t, off, size, NULL, PLAIN);
+			if (has_a_value(t, off, size, false) && size < 8)
+				differ += compare(t, off, size, NULL, SIGNED);
+			if (!has_a_value(t, off, size, true))
+				continue;
+			for (size_t n = 0; n < 2 * sizeof(stores) / sizeof(stores[0]); n++)
+				differ += compare(t, off, size, &stores[n / 2],
+						  n % 2 ? CONSTANT : PLAIN);
+		}
+	return differ;
+}
+
+/* type: the packet's protocol */
+static void make_packet(uint16_t type)
+{
+	for (size_t i = 0; i < sizeof(packet); i++)
+		packet[i] = (uint8_t)(i * 37 + 5);
+	packet[12] = (uint8_t)(type >> 8);
+	packet[13] = (uint8_t)type;
+}
+
+static void fields(void **state)
+{
 	static const uint32_t types[] = {
 		BPF_PROG_TYPE_SOCKET_FILTER, BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_CGROUP_SKB,
 		BPF_PROG_TYPE_XDP, BPF_PROG_TYPE_RAW_TRACEPOINT,
@@ -184,27 +218,11 @@ static void fields(void **state)
 
 	if (!kernel_is_there())
 		skip();
-	for (size_t i = 0; i < sizeof(packet); i++)
-		packet[i] = (uint8_t)(i * 11);
-	packet[12] = 0x08;
-	packet[13] = 0;
-	for (size_t k = 0; k < sizeof(types) / sizeof(types[0]); k++) {
-		const struct pb_bpf_type *t = pb_bpf_type_of(types[k]);
-
-		make_ctx(t->type);
-		for (int off = 0; off < t->ctx_size; off++)
-			for (int size = 1; size <= 8; size *= 2) {
-				if (has_a_value(t, off, size, false))
-					differ += compare(t, off, size, NULL, PLAIN);
-				if (has_a_value(t, off, size, false) && size < 8)
-					differ += compare(t, off, size, NULL, SIGNED);
-				if (!has_a_value(t, off, size, true))
-					continue;
-				for (size_t n = 0; n < 2 * sizeof(stores) / sizeof(stores[0]); n++)
-					differ += compare(t, off, size, &stores[n / 2],
-							  n % 2 ? CONSTANT : PLAIN);
-			}
-	}
+	make_packet(0x0800);
+	for (size_t k = 0; k < sizeof(types) / sizeof(types[0]); k++)
+		differ += compare_all(pb_bpf_type_of(types[k]));
+	make_packet(0x86dd);
+	differ += compare_all(pb_bpf_type_of(BPF_PROG_TYPE_CGROUP_SKB));
 	print_message("%u accesses\n", accesses);
 	assert_int_equal(differ, 0);
 }
