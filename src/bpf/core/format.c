@@ -60,20 +60,27 @@ static char at(const char *f, const char *end)
 	return f < end ? *f : 0;
 }
 
-/* is_space() and is_punct() follow the kernel's table of characters, which is for Latin-1. */
+/* is_space(), is_alnum() and is_punct() follow the kernel's table of characters, which is for
+ * Latin-1. */
 static bool is_space(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r') || (uint8_t)c == 0xa0;
+}
+
+static bool is_alnum(char ch)
+{
+	uint8_t c = (uint8_t)ch;
+
+	if (c < 0x80)
+		return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+	return c >= 0xc0 && c != 0xd7 && c != 0xf7;
 }
 
 static bool is_punct(char ch)
 {
 	uint8_t c = (uint8_t)ch;
 
-	if (c < 0x80)
-		return c > ' ' && c < 0x7f && !(c >= '0' && c <= '9') &&
-		!((c | 32) >= 'a' && (c | 32) <= 'z');
-	return (c > 0xa0 && c < 0xc0) || c == 0xd7 || c == 0xf7;
+	return ((c > ' ' && c < 0x7f) || c > 0xa0) && !is_alnum(ch);
 }
 
 static bool ends_word(char c)
@@ -81,14 +88,12 @@ static bool ends_word(char c)
 	return !c || is_space(c) || is_punct(c);
 }
 
-/* f points at the p of "%p". Returns the address after the conversion's last letter. NULL: the
- * conversion isn't allowed. */
-static const char *read_pointer(const char *f, const char *end, struct spec *s)
+/* f points at the p of "%p". Returns the address after the letters that choose the conversion.
+ * NULL: the conversion isn't allowed. */
+static const char *read_letters(const char *f, const char *end, struct spec *s)
 {
 	char first = at(f + 1, end), second = first ? at(f + 2, end) : 0;
 
-	s->kind = POINTER;
-	s->size = 8;
 	if (ends_word(first))
 		return f + 1;
 	if ((first == 'k' || first == 'u') && second == 's') {
@@ -108,6 +113,21 @@ static const char *read_pointer(const char *f, const char *end, struct spec *s)
 		return second == '4' || second == '6' ? f + 3 : NULL;
 	}
 	return NULL;
+}
+
+/* The same, but returns the address after all letters and digits. As in the kernel, none of them is
+ * printed, also if the conversion doesn't need them. The width counts only if the kernel converts
+ * the pointer in its second pass. */
+static const char *read_pointer(const char *f, const char *end, struct spec *s)
+{
+	s->kind = POINTER;
+	s->size = 8;
+	f = read_letters(f, end, s);
+	if (s->kind == TEXT || s->kind == IP || s->how[0] == 'B')
+		s->width = 0;
+	while (f && is_alnum(at(f, end)))
+		f++;
+	return f;
 }
 
 static const char *read_number(const char *f, const char *end, struct spec *s)
@@ -408,6 +428,7 @@ static void put_pointer(struct out *o, const struct spec *s, uint64_t v)
 static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec *s, uint64_t v)
 {
 	char text[256];
+	struct out hex = { .to = text, .size = sizeof(text) };
 	uint32_t n = 0;
 
 	/* For %pB, v is a return address. The symbol must be that of the call before v, so look up
@@ -415,13 +436,13 @@ static void put_symbol(struct pb_bpf_run *run, struct out *o, const struct spec 
 	if (run->host->symbol)
 		n = run->host->symbol(run, text, sizeof(text), v - (s->how[0] == 'B'),
 				      s->how[0] != 's');
-	if (n)
-		put_text(o, s, text, n);
-	else {
-		put(o, '0');
-		put(o, 'x');
-		put_number(o, &(struct spec){ .base = 16 }, v);
+	if (!n) {
+		put(&hex, '0');
+		put(&hex, 'x');
+		put_number(&hex, &(struct spec){ .base = 16 }, v);
+		n = (uint32_t)hex.len;
 	}
+	put_text(o, s, text, n);
 }
 
 static void put_piece(struct pb_bpf_run *run, struct out *o, const struct args *a,

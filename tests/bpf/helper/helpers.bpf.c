@@ -296,10 +296,10 @@ TC int reads(struct __sk_buff *skb)
 
 TC int printed(struct __sk_buff *skb)
 {
-	static const char fmt[] = "%s|%10s|%-10s|%pI4|%pi4|%pI6|%pi6|%c|%lld|%x%%";
+	static const char fmt[] = "%s|%10s|%-10s|%pI4|%20pi4to%pI6|%-60pi6x|%c|%lld|%x%%|%20pks";
 	__u32 h = SEED, k = 3, ip = 0x0100a8c0;
 	struct value v = { .n = 77, .text = "some text" }, *p;
-	__u64 args[10];
+	__u64 args[11];
 	char buf[200];
 
 	bpf_map_update_elem(&array, &k, &v, BPF_ANY);
@@ -312,6 +312,7 @@ TC int printed(struct __sk_buff *skb)
 	args[7] = 'x';
 	args[8] = -5;
 	args[9] = 255;
+	args[10] = (long)p->text;
 	for (unsigned i = 0; i < sizeof(buf); i++)
 		buf[i] = 0;
 	MIX(h, bpf_snprintf(buf, sizeof(buf), fmt, args, sizeof(args)));

@@ -143,6 +143,31 @@ static void formats(void **state)
 	assert_int_equal(differ, 0);
 }
 
+/* Conversions whose text the kernel makes in its first pass have no width, and letters after any %p
+ * aren't printed. At address 8 there is no data and no symbol. */
+static void formats_of_pointers(void **state)
+{
+	static const char *const known[] = {
+		"%20pI4|", "%-20pi4|", "%50pI6|", "%-50pi6|", "%pI4to%pI4|", "%pi69z %d|",
+		"%20pB|", "%-20pBx|", "%20pks|", "%-5pus|", "%20s|", "%pxab|", "%20pxh|",
+		"%-20pxZ9|", "%pI4\xc3\xa4|", "%px\xd7|", "%pI4%%|", "%pI4_a|", "%px%c",
+		"%20ps|", "%-20pS|", "%2psx|",
+	};
+	static const uint64_t args[2] = { 8, 8 };
+	int differ = 0;
+
+	if (!kernel_is_there())
+		skip();
+	for (size_t f = 0; f < sizeof(known) / sizeof(known[0]); f++) {
+		uint32_t nr = 0;
+
+		for (const char *p = known[f]; (p = strchr(p, '%')); p += p[1] == '%' ? 2 : 1)
+			nr += p[1] != '%';
+		differ += format_case(known[f], nr, args, 100);
+	}
+	assert_int_equal(differ, 0);
+}
+
 /* Tests random formats, valid and invalid. If the kernel's verifier or the kernel's helper refuses
  * a format, Patchbay must refuse it. Patchbay must refuse no other format. */
 static void formats_refused(void **state)
@@ -532,6 +557,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(texts_compared),
 		cmocka_unit_test(formats),
+		cmocka_unit_test(formats_of_pointers),
 		cmocka_unit_test(formats_refused),
 		cmocka_unit_test(packets),
 		cmocka_unit_test(tunnels),
