@@ -33,6 +33,11 @@ static uint32_t headroom(const struct pb_bpf_skb *skb)
 	return (uint32_t)(skb->pkt.data - skb->pkt.head);
 }
 
+static bool is_gso(const struct pb_bpf_skb *skb)
+{
+	return skb->s.gso_size;
+}
+
 /* Called after the packet's beginning or end has moved. */
 static void moved(struct pb_bpf_skb *skb)
 {
@@ -147,11 +152,13 @@ static int check_encap(const struct pb_bpf_skb *skb, uint32_t len, uint64_t flag
 	return inner_mac > len ? -EINVAL : 0;
 }
 
+/* grow() and shrink() refuse a GSO packet, as the kernel does if the packet's GSO type is neither
+ * TCP nor UDP_L4. A test run's packet has no GSO type. */
 static int grow(struct pb_bpf_skb *skb, uint32_t off, uint32_t len, uint64_t flags)
 {
 	const uint64_t v4 = BPF_F_ADJ_ROOM_ENCAP_L3_IPV4, v6 = BPF_F_ADJ_ROOM_ENCAP_L3_IPV6;
 	bool encap = flags & (v4 | v6);
-	int err = encap ? check_encap(skb, len, flags) : 0;
+	int err = is_gso(skb) ? -PB_BPF_ENOTSUPP : encap ? check_encap(skb, len, flags) : 0;
 
 	if (!err)
 		err = push_net(skb, off, len);
@@ -160,6 +167,13 @@ static int grow(struct pb_bpf_skb *skb, uint32_t off, uint32_t len, uint64_t fla
 		skb->s.protocol = flags & v6 ? PROTO_IP6 : PROTO_IP;
 	}
 	return err;
+}
+
+static int shrink(struct pb_bpf_skb *skb, uint32_t off, uint32_t len, uint64_t flags)
+{
+	if (flags & ~(uint64_t)(BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET))
+		return -EINVAL;
+	return is_gso(skb) ? -PB_BPF_ENOTSUPP : pop_net(skb, off, len);
 }
 
 /* r2 number of bytes, signed, r3 place (BPF_ADJ_ROOM_), r4 flags */
@@ -185,10 +199,9 @@ PB_BPF_HELPER(skb_adjust_room)
 	l3 = (uint32_t)(skb->pkt.data_end - skb->net);
 	if (diff < 0 && (by >= l3 || l3 - by < net_base_len(skb)))
 		return PB_BPF_ERR(PB_BPF_ENOTSUPP);
-	if (diff >= 0)
-		return length(skb) + by > MAX_LEN ? PB_BPF_ERR(PB_BPF_ENOTSUPP)
-						  : (uint64_t)(int64_t)grow(skb, off, by, r4);
-	return r4 & ~common ? PB_BPF_ERR(EINVAL) : (uint64_t)(int64_t)pop_net(skb, off, by);
+	if (diff >= 0 && length(skb) + by > MAX_LEN && !is_gso(skb))
+		return PB_BPF_ERR(PB_BPF_ENOTSUPP);
+	return (uint64_t)(int64_t)(diff < 0 ? shrink : grow)(skb, off, by, r4);
 }
 
 /* r2 length, r3 flags */
@@ -214,6 +227,8 @@ PB_BPF_HELPER(skb_change_tail)
 	}
 	skb->pkt.data_end = end;
 	moved(skb);
+	if (is_gso(skb))
+		skb->s.gso_size = skb->s.gso_segs = 0;
 	return 0;
 }
 
@@ -224,7 +239,7 @@ PB_BPF_HELPER(skb_change_head)
 	uint32_t by = (uint32_t)r2, len = length(skb) + by;
 	int err;
 
-	if (r3 || len > MAX_LEN || len < by)
+	if (r3 || (len > MAX_LEN && !is_gso(skb)) || len < by)
 		return PB_BPF_ERR(EINVAL);
 	err = push(skb, 0, by);
 	if (err)
@@ -391,7 +406,7 @@ PB_BPF_HELPER(clone_redirect)
 
 	if (r3 & ~(uint64_t)BPF_F_INGRESS)
 		return PB_BPF_ERR(EINVAL);
-	if (skb->s.gso_size)
+	if (is_gso(skb))
 		return PB_BPF_ERR(EBADMSG);
 	err = run->host->clone ? run->host->clone(run, (uint32_t)r2, r3) : -EINVAL;
 	skb->clones += !err;

@@ -154,7 +154,7 @@ static int take_fields(struct pb_bpf_skb *skb, const struct __sk_buff *in)
 	s->tstamp = in->tstamp;
 	s->wire_len = in->wire_len ? in->wire_len : s->len;
 	s->gso_segs = in->gso_segs;
-	s->gso_size = in->gso_size;
+	s->gso_size = (uint16_t)in->gso_size;
 	s->hwtstamp = in->hwtstamp;
 	return 0;
 }

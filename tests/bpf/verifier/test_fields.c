@@ -162,7 +162,7 @@ static void make_ctx(uint32_t type)
 	struct __sk_buff s = {
 		.mark = 0x81828384, .priority = 0x91929394, .ingress_ifindex = 1, .ifindex = 1,
 		.cb = { 0xa1a2a3a4, 5, 6, 7, 8 },
-		.tstamp = 0x1122334455667788, .wire_len = 100, .gso_segs = 3, .gso_size = 0x4321,
+		.tstamp = 0x1122334455667788, .wire_len = 100, .gso_segs = 3, .gso_size = 0x54321,
 		.hwtstamp = 0x99aabbccddeeff00,
 	};
 	struct xdp_md md = { .data_end = sizeof(packet), .ingress_ifindex = 1 };
