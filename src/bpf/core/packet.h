@@ -54,6 +54,8 @@ struct pb_bpf_skb {
 	uint32_t csum;			/* if has_csum is set: the sum of all bytes
 					 * (CHECKSUM_COMPLETE) */
 	bool has_csum;
+	uint8_t csum_levels;		/* count of verified checksums (CHECKSUM_UNNECESSARY), at
+					 * most 4; 0 if has_csum is set */
 	bool hash_known;		/* the network card or a program has set s.hash */
 	bool encapsulated;		/* bpf_skb_adjust_room has added an outer header */
 	/* facts about the packet, for helpers */

@@ -3,6 +3,7 @@
 #include "bpf/helper/csum.h"
 #include "bpf/helper/helper_priv.h"
 
+#define MAX_LEVELS	4	/* SKB_MAX_CSUM_LEVEL + 1 */
 #define MANGLED_0	0xffff	/* replaces 0, which in UDP means "no checksum" */
 
 static struct pb_bpf_skb *skb_of(uint64_t r1)
@@ -214,11 +215,25 @@ PB_BPF_HELPER(csum_update)
 	return skb->csum;
 }
 
+/* r2 what to do. The kernel's csum_level begins at 0, so it is csum_levels - 1. */
 PB_BPF_HELPER(csum_level)
 {
-	/* no checksum of the packet has been verified, so there is no level */
-	return r2 == BPF_CSUM_LEVEL_QUERY ? PB_BPF_ERR(EACCES) :
-	       r2 > BPF_CSUM_LEVEL_RESET ? PB_BPF_ERR(EINVAL) : 0;
+	struct pb_bpf_skb *skb = skb_of(r1);
+
+	switch (r2) {
+	case BPF_CSUM_LEVEL_QUERY:
+		return skb->csum_levels ? skb->csum_levels - 1u : PB_BPF_ERR(EACCES);
+	case BPF_CSUM_LEVEL_INC:
+		skb->csum_levels += !skb->has_csum && skb->csum_levels < MAX_LEVELS;
+		return 0;
+	case BPF_CSUM_LEVEL_DEC:
+		skb->csum_levels -= skb->csum_levels > 0;
+		return 0;
+	case BPF_CSUM_LEVEL_RESET:
+		skb->csum_levels = 0;
+		return 0;
+	}
+	return PB_BPF_ERR(EINVAL);
 }
 
 /* Hashes bytes 8 ... 43 from the network header on, without bytes 10 and 11 (IPv4's checksum).

@@ -187,6 +187,7 @@ PB_BPF_HELPER(skb_adjust_room)
 	struct pb_bpf_skb *skb = skb_of(r1);
 	int32_t diff = (int32_t)r2;
 	uint32_t by = diff < 0 ? -(uint32_t)diff : (uint32_t)diff, off, l3;
+	int err;
 
 	if (r4 & ~(common | encap))
 		return PB_BPF_ERR(EINVAL);
@@ -201,7 +202,10 @@ PB_BPF_HELPER(skb_adjust_room)
 		return PB_BPF_ERR(PB_BPF_ENOTSUPP);
 	if (diff >= 0 && length(skb) + by > MAX_LEN && !is_gso(skb))
 		return PB_BPF_ERR(PB_BPF_ENOTSUPP);
-	return (uint64_t)(int64_t)(diff < 0 ? shrink : grow)(skb, off, by, r4);
+	err = (diff < 0 ? shrink : grow)(skb, off, by, r4);
+	if (!err && !(r4 & BPF_F_ADJ_ROOM_NO_CSUM_RESET))
+		skb->csum_levels = 0;
+	return (uint64_t)(int64_t)err;
 }
 
 /* r2 length, r3 flags */

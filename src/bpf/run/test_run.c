@@ -248,6 +248,7 @@ static void make_skb(struct pb_bpf_skb *skb, const struct pb_bpf_test_run *t,
 	if (t->about) {
 		*skb = *t->about;
 		skb->has_csum = false;
+		skb->csum_levels = 0;
 	} else {
 		*skb = (struct pb_bpf_skb){ 0 };
 	}

@@ -229,6 +229,20 @@ static void make_packet(struct calls *c)
 	}
 }
 
+static struct call csum_call(void)
+{
+	switch (rnd(4)) {
+	case 0:
+		return (struct call){ BPF_FUNC_csum_level, { CTX_, I(BPF_CSUM_LEVEL_DEC) } };
+	case 1:
+		return (struct call){ BPF_FUNC_csum_level, { CTX_, I(rnd(6)) } };
+	case 2:
+		return (struct call){ BPF_FUNC_csum_level, { CTX_, I(BPF_CSUM_LEVEL_QUERY) } };
+	default:
+		return (struct call){ BPF_FUNC_csum_level, { CTX_, I(BPF_CSUM_LEVEL_INC) } };
+	}
+}
+
 static struct call skb_call(void)
 {
 	static const uint32_t small[] = { 0, 1, 2, 4, 6, 8, 14, 20, 24, 40 };
@@ -236,7 +250,7 @@ static struct call skb_call(void)
 	uint32_t len = 1 + rnd(40), n = small[rnd(10)];
 	uint64_t odd = rnd(12) ? 0 : 1ull << rnd(40);
 
-	switch (rnd(20)) {
+	switch (rnd(23)) {
 	case 0: case 1:
 		return (struct call){ BPF_FUNC_skb_store_bytes,
 				      { CTX_, I(off), M(rnd(64)), I(len), I(rnd(4) | odd) } };
@@ -280,6 +294,8 @@ static struct call skb_call(void)
 		return (struct call){ BPF_FUNC_skb_vlan_pop, { CTX_ } };
 	case 18:
 		return (struct call){ BPF_FUNC_skb_change_type, { CTX_, I(rnd(6)) } };
+	case 19: case 20: case 21:
+		return csum_call();
 	default:
 		return (struct call){ BPF_FUNC_skb_pull_data, { CTX_, I(rnd(2) ? 0 : rnd(300)) } };
 	}

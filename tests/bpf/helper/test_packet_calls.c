@@ -102,6 +102,26 @@ static void sum_of_a_longer_packet(void **state)
 	EXPECT(&c, 0, 0, -PB_BPF_ENOTSUPP);
 }
 
+static void levels(void **state)
+{
+	static struct calls c;
+
+	c = (struct calls){ .prog_type = CLS, .data_len = 90, .nr = 16, .call = {
+		LEVEL(DEC), LEVEL(QUERY), LEVEL(INC), LEVEL(QUERY), LEVEL(INC), LEVEL(INC),
+		LEVEL(QUERY), LEVEL(INC), LEVEL(INC), LEVEL(QUERY), LEVEL(DEC), LEVEL(QUERY),
+		LEVEL(RESET), LEVEL(QUERY), LEVEL(INC), LEVEL(QUERY) } };
+	make_packet(&c, false);
+	EXPECT(&c, 0, 0, -EACCES, 0, 0, 0, 0, 2, 0, 0, 3, 0, 2, 0, -EACCES, 0, 0);
+	/* a packet with a sum has no level */
+	c.flags = BPF_F_TEST_SKB_CHECKSUM_COMPLETE;
+	EXPECT(&c, 0, 0, -EACCES, 0, -EACCES, 0, 0, -EACCES);
+	c = (struct calls){ .prog_type = CLS, .data_len = 90, .nr = 9, .call = {
+		LEVEL(INC), LEVEL(INC), ROOM(4, BPF_F_ADJ_ROOM_NO_CSUM_RESET), LEVEL(QUERY),
+		ROOM(-5000, 0), LEVEL(QUERY), ROOM(-4, 0), LEVEL(QUERY), LEVEL(DEC) } };
+	make_packet(&c, true);
+	EXPECT(&c, 0, 0, 0, 0, 1, -EFAULT, 1, 0, -EACCES, 0);
+}
+
 /* The GSO type of a test run's packet is neither TCP nor UDP_L4. */
 static void gso_packets(void **state)
 {
@@ -151,6 +171,7 @@ int main(void)
 		cmocka_unit_test(about_packets),
 		cmocka_unit_test(sums_of_marked_packets),
 		cmocka_unit_test(sum_of_a_longer_packet),
+		cmocka_unit_test(levels),
 		cmocka_unit_test(gso_packets),
 		cmocka_unit_test(redirected_gso_packets),
 	};
