@@ -72,9 +72,9 @@ static int pop(struct pb_bpf_skb *skb, uint32_t off, uint32_t len)
 
 	if (length(skb) < off + len)
 		return -ENOMEM;
+	/* as in the kernel, an odd offset makes no difference here */
 	if (skb->has_csum)
-		skb->csum = pb_csum_sub(skb->csum,
-					pb_csum_shift(pb_csum_partial(data + off, len, 0), off));
+		skb->csum = pb_csum_sub(skb->csum, pb_csum_partial(data + off, len, 0));
 	memmove(data + len, data, off);
 	skb->pkt.data += len;
 	moved(skb);
@@ -222,13 +222,12 @@ PB_BPF_HELPER(skb_change_tail)
 		return PB_BPF_ERR(PB_BPF_ENOTSUPP);
 	if (end > skb->pkt.end)
 		return PB_BPF_ERR(ENOMEM);
-	if (len > old) {
+	if (len > old)
 		memset(skb->pkt.data_end, 0, len - old);
+	/* as in the kernel, the packet no longer has a sum, but skb->csum stays. So a test run that
+	 * checks the sum fails if the removed bytes weren't zero */
+	if (len != old)
 		skb->has_csum = false;
-	} else if (skb->has_csum) {
-		skb->csum = pb_csum_sub(skb->csum,
-					pb_csum_shift(pb_csum_partial(end, old - len, 0), len));
-	}
 	skb->pkt.data_end = end;
 	moved(skb);
 	if (is_gso(skb))

@@ -91,8 +91,8 @@ static void sums_of_marked_packets(void **state)
 	}
 }
 
-/* A packet that became longer has no sum. */
-static void sum_of_a_longer_packet(void **state)
+/* A packet whose length has changed has no sum. */
+static void sums_of_resized_packets(void **state)
 {
 	static struct calls c;
 
@@ -100,6 +100,27 @@ static void sum_of_a_longer_packet(void **state)
 		.flags = BPF_F_TEST_SKB_CHECKSUM_COMPLETE, .call = { TAIL(80), SUM } };
 	make_packet(&c, false);
 	EXPECT(&c, 0, 0, -PB_BPF_ENOTSUPP);
+	c.call[0].arg[1].v = 40;
+	EXPECT(&c, -EBADMSG, 0, -PB_BPF_ENOTSUPP);
+	memset(c.data + 40, 0, 20);
+	EXPECT(&c, 0, 0, -PB_BPF_ENOTSUPP);
+	c.call[0].arg[1].v = 60;
+	EXPECT(&c, 0, 0);
+	assert_true((int64_t)ours.ret[1] > 0);
+}
+
+/* The packet's sum stays right if bytes at an odd offset are removed. */
+static void sums_at_odd_offsets(void **state)
+{
+	static struct calls c;
+
+	for (int head = 0; head < 4; head++) {
+		c = (struct calls){ .prog_type = CLS, .data_len = 90, .nr = 3,
+			.flags = BPF_F_TEST_SKB_CHECKSUM_COMPLETE, .call = {
+				HEAD(head), ROOM(-4, 0), SUM } };
+		make_packet(&c, head & 2);
+		EXPECT(&c, 0, 0, 0);
+	}
 }
 
 static void levels(void **state)
@@ -170,7 +191,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(about_packets),
 		cmocka_unit_test(sums_of_marked_packets),
-		cmocka_unit_test(sum_of_a_longer_packet),
+		cmocka_unit_test(sums_of_resized_packets),
+		cmocka_unit_test(sums_at_odd_offsets),
 		cmocka_unit_test(levels),
 		cmocka_unit_test(gso_packets),
 		cmocka_unit_test(redirected_gso_packets),
