@@ -19,6 +19,14 @@ static inline uint32_t pb_csum_sub(uint32_t a, uint32_t b)
 	return pb_csum_add(a, ~b);
 }
 
+/* The same for sums of 16 bits. */
+static inline uint16_t pb_csum16_add(uint16_t a, uint16_t b)
+{
+	uint16_t sum = (uint16_t)(a + b);
+
+	return (uint16_t)(sum + (sum < a));
+}
+
 static inline uint16_t pb_csum_fold(uint32_t sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);

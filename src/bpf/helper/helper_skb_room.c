@@ -378,10 +378,9 @@ PB_BPF_HELPER(skb_ecn_set_ce)
 
 		if (ecn != 1 && ecn != 2)
 			return ecn == 3;
+		/* the header's checksum becomes smaller by what TOS grows */
 		memcpy(&sum, ip + 10, 2);
-		sum = pb_csum_fold(pb_csum_add(pb_csum_sub((uint32_t)~(uint32_t)sum,
-							   (uint32_t)ip[1] << 8),
-					       (uint32_t)(ip[1] | 3) << 8));
+		sum = pb_csum16_add(sum, (uint16_t)~((3 - ecn) << 8));
 		memcpy(ip + 10, &sum, 2);
 		ip[1] |= 3;
 		return 1;

@@ -91,6 +91,28 @@ static void sums_of_marked_packets(void **state)
 	}
 }
 
+/* The header's checksum becomes smaller by what TOS grows, with end-around borrow. */
+static void checksums_of_marked_headers(void **state)
+{
+	static const struct { uint8_t tos; uint16_t old, new; } headers[] = {
+		{ 0, 1, 1 }, { 1, 2, 0xffff }, { 1, 1, 0xfffe }, { 1, 0, 0xfffd },
+		{ 1, 0x103, 0x101 }, { 2, 1, 0xffff }, { 2, 0, 0xfffe }, { 2, 2, 1 },
+		{ 2, 0xffff, 0xfffe }, { 3, 1, 1 },
+	};
+	static struct calls c;
+
+	c = (struct calls){ .prog_type = CLS, .data_len = 60, .nr = 1, .call = {
+		{ BPF_FUNC_skb_ecn_set_ce, { CTX_ } } } };
+	make_packet(&c, false);
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		c.data[15] = headers[i].tos;
+		c.data[24] = (uint8_t)(headers[i].old >> 8);
+		c.data[25] = (uint8_t)headers[i].old;
+		EXPECT(&c, 0, headers[i].tos != 0);
+		assert_int_equal(ours.data[24] << 8 | ours.data[25], headers[i].new);
+	}
+}
+
 /* A packet whose length has changed has no sum. */
 static void sums_of_resized_packets(void **state)
 {
@@ -191,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(about_packets),
 		cmocka_unit_test(sums_of_marked_packets),
+		cmocka_unit_test(checksums_of_marked_headers),
 		cmocka_unit_test(sums_of_resized_packets),
 		cmocka_unit_test(sums_at_odd_offsets),
 		cmocka_unit_test(levels),
