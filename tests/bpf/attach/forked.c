@@ -57,11 +57,13 @@ static int print_maps(void)
 	call(0);
 	child = fork();
 	if (!child) {
-		char line[512];
+		char line[512], mode[5];
 		FILE *f = fopen("/proc/self/maps", "r");
 
 		while (f && fgets(line, sizeof(line), f))
-			nr += strstr(line, "/bpf/") != NULL;
+			/* the agent may be in such a directory, too, but it isn't shared */
+			nr += sscanf(line, "%*s %4s", mode) == 1 && mode[3] == 's' &&
+			      strstr(line, "/bpf/");
 		printf("maps %d\n", f ? nr : -1);
 		fflush(stdout);
 		_exit(0);
