@@ -293,9 +293,10 @@ struct pb_window_exit {
  * pairs[] maps program counters. If an instruction starts at window + .orig in the program, its
  * copy starts at .copy in the code. pairs[] is sorted, and pairs[0] is {0, 0}. A PC from
  * pairs[k].copy up to pairs[k + 1].copy - 1 belongs to the instruction at pairs[k].orig. If one
- * instruction became several, a PC after the first of them has no exact counterpart in the program.
- * But only the first of them can fault. (There is one exception: a displaced call of a
- * non-canonical address faults in its last instruction.)
+ * instruction became several, a PC after the first of them has no exact counterpart in the program:
+ * pb_body_original() (arch/arch.h) says what such code has done. Only the first of the instructions
+ * can fault. (There is one exception: a displaced call of a non-canonical address faults in its
+ * last instruction.)
  *
  * Layout in memory: struct pb_recipe, fixups, pairs, code bytes (len), orig bytes (window_len),
  * rest bytes (window_len), without padding. If via isn't 0, more data follows, aligned to 8.

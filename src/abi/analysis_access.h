@@ -171,17 +171,23 @@ static inline const struct pb_recipe *pb_func_code_recipe(const struct pb_analys
 	return (const struct pb_recipe *)((const char *)r + pb_recipe_padded_size(r));
 }
 
-/* Finds the original instruction for a PC at code + offset. Returns the instruction's offset from
- * the window's start. For a PC at the jump that ends the recipe, returns the offset of the first
- * instruction after the window. */
-static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
+/* Returns the index of the pair to which a PC at code + offset belongs. */
+static inline unsigned pb_recipe_pair(const struct pb_recipe *r, uint8_t offset)
 {
 	const struct pb_pair *p = pb_recipe_pairs(r);
 	unsigned i = r->nr_pairs - 1;
 
 	while (i && p[i].copy > offset)
 		i--;
-	return p[i].orig;
+	return i;
+}
+
+/* Finds the original instruction for a PC at code + offset. Returns the instruction's offset from
+ * the window's start. For a PC at the jump that ends the recipe, returns the offset of the first
+ * instruction after the window. */
+static inline uint8_t pb_recipe_orig_offset(const struct pb_recipe *r, uint8_t offset)
+{
+	return pb_recipe_pairs(r)[pb_recipe_pair(r, offset)].orig;
 }
 
 /* Finds the copy of the instruction at window + offset. Returns the copy's offset in the recipe's

@@ -204,11 +204,21 @@ unsigned pb_body_exits(const struct pb_place *p);
 /* Writes the body to `out`, for the address `at`. The exits in the body jump through `words`. */
 int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 		 const struct pb_returns *words, uint64_t bias);
-/* Returns the link-time address of the instruction that the code at offset `off` replaces. If this
- * code was inserted before an exit, sets *own, and returns the address of that exit. In this case
- * the frame in the red zone (the architecture's frame.h) has the program's values of the registers
- * that the inserted code changed. */
-uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own);
+/* What the code at an address of a stub is for the program. The addresses are link-time addresses
+ * in a result of pb_body_original(), and addresses in memory in one of pb_text_original_pc(). */
+struct pb_original {
+	uint64_t pc;		/* address of the instruction that the code replaces */
+	uint64_t next;		/* address of the instruction that comes next for the program. It
+				 * differs from pc if the code has already done the instruction's
+				 * work: it has counted, and has decided whether to branch */
+	uint8_t pushed;		/* number of bytes that the code has already pushed, although the
+				 * program's instruction at `next` hasn't pushed them yet */
+	bool own;		/* the code was inserted before the instruction at pc, which is an
+				 * exit. The frame in the red zone (the architecture's frame.h) has
+				 * the program's values of the registers that this code changed */
+};
+/* Looks up the code at offset `off`. */
+struct pb_original pb_body_original(const struct pb_place *p, unsigned off);
 /* Looks for the copy of the instruction whose link-time address is `addr`. Returns the copy's
  * offset in the body, or -1. */
 int pb_body_copy(const struct pb_place *p, uint64_t addr);
@@ -399,9 +409,9 @@ bool pb_context_hit(struct pb_context *c, struct pb_hot_place *at);
 void pb_context_show_return(struct pb_context *c);
 /* Shows that the program's instruction at pc is next: a function's entry, or an exit. */
 void pb_context_show_jump(struct pb_context *c, uint64_t pc);
-/* Like pb_context_show_jump(), but for an interrupted stub. own: the interrupted instruction is the
- * stub's own, not a copy of the program's. */
-void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own);
+/* Like pb_context_show_jump(), but for an interrupted stub. o: the result of pb_text_original_pc()
+ * for the interrupted pc. */
+void pb_context_show_stub(struct pb_context *c, const struct pb_original *o);
 
 void pb_context_shown(struct pb_context *c);
 /* If the handler didn't change a register, the register gets back the value that it had at the

@@ -32,10 +32,13 @@ static struct pb_returns words;
 static uint64_t use_body(const struct pb_place *p)
 {
 	uint64_t sum = 0;
-	bool own;
 
-	for (unsigned k = 0; k <= pb_body_size(p); k++)
-		sum += pb_body_original(p, k, &own) + own;
+	for (unsigned k = 0; k <= pb_body_size(p); k++) {
+		struct pb_original o = pb_body_original(p, k);
+
+		FUZZ_CHECK(o.pushed == 0 || o.pushed == 8);
+		sum += o.pc + o.next + o.own;
+	}
 	for (uint64_t at = p->window - 2; at < p->window + p->recipe->window_len + 2u; at++) {
 		int copy = pb_body_copy(p, at);
 

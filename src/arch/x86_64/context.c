@@ -146,15 +146,16 @@ void pb_context_show_jump(struct pb_context *c, uint64_t pc)
 	c->g[REG_RIP] = (greg_t)pc;
 }
 
-void pb_context_show_stub(struct pb_context *c, uint64_t pc, bool own)
+void pb_context_show_stub(struct pb_context *c, const struct pb_original *o)
 {
 	const uint8_t *code = (const uint8_t *)c->real[REG_RIP];
 
-	c->own = own;
+	c->own = o->own;
 	/* after the lea, r11 no longer has the program's value */
-	if (own && (code[0] != REX_W_R || code[1] == MOV_LOAD))
+	if (o->own && (code[0] != REX_W_R || code[1] == MOV_LOAD))
 		show_saved(c, REG_R11, F_R11);
-	c->g[REG_RIP] = (greg_t)pc;
+	c->g[REG_RIP] = (greg_t)o->next;
+	c->g[REG_RSP] += o->pushed;
 }
 
 static uint32_t saved_flags(greg_t flags)

@@ -198,26 +198,88 @@ int pb_body_emit(uint8_t *out, uint64_t at, const struct pb_place *p,
 	return err;
 }
 
-uint64_t pb_body_original(const struct pb_place *p, unsigned off, bool *own)
+/* ---- what a program counter in a body means --------------------------------- */
+
+#define JMP_REL32	0xe9
+#define SKIP_LEN	2	/* length of the jmp +5 before the jmp rel32 in a loop's copy */
+
+/* If the code of pair i is the copy of a loop, jrcxz or jecxz (relocate.c), returns the fixup of
+ * its jmp rel32; else NULL. In the copy of another instruction, this opcode is either not before
+ * the last displacement, or it is the first byte. */
+static const struct pb_fixup *loop_jump(const struct pb_recipe *r, unsigned i)
+{
+	const struct pb_pair *p = pb_recipe_pairs(r);
+	const struct pb_fixup *f = pb_recipe_fixups(r);
+
+	for (unsigned k = 0; i + 1u < r->nr_pairs && k < r->nr_fixups; k++)
+		if (f[k].kind == PB_FIX_REL32 && f[k].off + 4u == p[i + 1].copy &&
+		    f[k].off > p[i].copy + SKIP_LEN + 1u &&
+		    pb_recipe_code(r)[f[k].off - 1] == JMP_REL32)
+			return &f[k];
+	return NULL;
+}
+
+/* Returns whether the copy of a call, in the code at offset `off`, has pushed a word. If a copy has
+ * a word of its target on the stack for a moment, the push of the return address comes after that.
+ * Only calls have the fixup LO32, and only in this push. */
+static bool call_has_pushed(const struct pb_recipe *r, unsigned off)
+{
+	const struct pb_fixup *f = pb_recipe_fixups(r);
+	unsigned copy = pb_recipe_pairs(r)[r->nr_pairs - 1].copy;
+
+	for (unsigned k = 0; k < r->nr_fixups; k++)
+		if (f[k].kind == PB_FIX_LO32)
+			return off > copy && off != f[k].off - 1u;
+	return false;
+}
+
+/* Looks up the code at offset `off` of the recipe's code. window: the link-time address of the code
+ * that the recipe replaces. */
+static struct pb_original in_recipe(const struct pb_recipe *r, uint64_t window, unsigned off)
+{
+	unsigned i = pb_recipe_pair(r, (uint8_t)off);
+	const struct pb_fixup *loop = loop_jump(r, i);
+	uint64_t pc = window + pb_recipe_pairs(r)[i].orig;
+	struct pb_original o = { .pc = pc, .next = pc };
+
+	if (loop && off + 1 >= loop->off)
+		o.next = loop->value;
+	else if (loop && off + 1 + SKIP_LEN >= loop->off)
+		o.next = window + pb_recipe_pairs(r)[i + 1].orig;
+	if (call_has_pushed(r, off))
+		o.pushed = 8;
+	return o;
+}
+
+/* Looks up the code that is inserted before an exit. If the exit is a loop, it has counted. */
+static struct pb_original before_exit(const struct pb_place *p, const struct pb_window_exit *e,
+				      bool own)
+{
+	int copy = pb_recipe_copy_offset(p->recipe, e->off);
+	const struct pb_fixup *loop = NULL;
+	uint64_t pc = p->window + e->off;
+
+	if (e->kind == PB_EXIT_JCC && copy >= 0)
+		loop = loop_jump(p->recipe, pb_recipe_pair(p->recipe, (uint8_t)copy));
+	return (struct pb_original){ .pc = pc, .next = loop ? loop->value : pc, .own = own };
+}
+
+struct pb_original pb_body_original(const struct pb_place *p, unsigned off)
 {
 	struct tail t = tail_of(p);
 	unsigned jccs = jccs_at(&t), second = pb_body_second(p);
 
-	*own = false;
 	if (off < t.at)
-		return p->window + pb_recipe_orig_offset(p->recipe, (uint8_t)off);
-	if (off < jccs) {
-		*own = t.head == PB_EXIT_JUMP_LEN && off - t.at < t.head;
-		return p->window + p->exits[p->nr_exits - 1].off;
-	}
-	if (off < second) {
-		*own = (off - jccs) % JCC_LEN < PB_EXIT_JUMP_LEN;
-		return p->window + p->exits[(off - jccs) / JCC_LEN].off;
-	}
+		return in_recipe(p->recipe, p->window, off);
+	if (off < jccs)
+		return before_exit(p, &p->exits[p->nr_exits - 1],
+				   t.head == PB_EXIT_JUMP_LEN && off - t.at < t.head);
+	if (off < second)
+		return before_exit(p, &p->exits[(off - jccs) / JCC_LEN],
+				   (off - jccs) % JCC_LEN < PB_EXIT_JUMP_LEN);
 	if (p->second)
-		return pb_place_second(p) +
-		       pb_recipe_orig_offset(p->second, (uint8_t)(off - second));
-	return p->window + pb_recipe_orig_offset(p->recipe, p->recipe->len - 1);
+		return in_recipe(p->second, pb_place_second(p), off - second);
+	return in_recipe(p->recipe, p->window, p->recipe->len - 1u);
 }
 
 int pb_body_copy(const struct pb_place *p, uint64_t addr)

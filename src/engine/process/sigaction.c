@@ -79,7 +79,6 @@ static bool show_hit(int sig, struct pb_context *c)
 	struct pb_hot_place at;
 	struct pb_module *m;
 	uint64_t to;
-	bool own;
 
 	if (!pb_context_hit(c, &at))
 		return false;
@@ -90,7 +89,7 @@ static bool show_hit(int sig, struct pb_context *c)
 		return true;
 	}
 	if (at.of == PB_HOT_JUMP) {
-		to = pb_text_original_pc(at.goes_on, &own);
+		to = pb_text_original_pc(at.goes_on).next;
 	} else {
 		m = pb_site_module(at.site);
 		to = m ? m->bias + pb_func_window(pb_site_func(m, at.site)) : 0;
@@ -103,12 +102,11 @@ static bool show_hit(int sig, struct pb_context *c)
 /* Translates a PC in a stub. */
 static bool show_stub(struct pb_context *c, uint64_t pc)
 {
-	bool own;
-	uint64_t original = pb_text_original_pc(pc, &own);
+	struct pb_original original = pb_text_original_pc(pc);
 
-	if (original)
-		pb_context_show_stub(c, original, own);
-	return original;
+	if (original.pc)
+		pb_context_show_stub(c, &original);
+	return original.pc;
 }
 
 /* If an exit was interrupted, notes the state of the exit's record. Code that closes the call or
@@ -123,9 +121,7 @@ static void note_exit(const ucontext_t *uc)
 
 static bool is_ours(uint64_t pc)
 {
-	bool own;
-
-	return pb_agent_holds(pc) || pb_text_original_pc(pc, &own);
+	return pb_agent_holds(pc) || pb_text_original_pc(pc).pc;
 }
 
 static bool reports_pc(int sig)

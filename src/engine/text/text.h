@@ -185,16 +185,16 @@ void pb_text_look_returns(struct pb_module *m);
 
 extern uint64_t pb_text_ns;		/* time spent in commits, for READY */
 
-/* Translates pc to an address in the program's original text:
+/* Translates pc to an address in the program's original text. The result's `pc` is:
  *
  *   in a stub, at the copy of an instruction: the instruction's original address
- *   in code that the stub inserts before an exit (*own = true): the exit's address
- *   before the body of a site's stub (*own = true): the window's address, because no instruction
+ *   in code that the stub inserts before an exit (own = true): the exit's address
+ *   before the body of a site's stub (own = true): the window's address, because no instruction
  *     of the window has run yet
  *   at the jump in a trampoline slot, or at the target of a shared jump: the address of the jump
  *     that leads there
  *   anywhere else: 0 */
-uint64_t pb_text_original_pc(uint64_t pc, bool *own);
+struct pb_original pb_text_original_pc(uint64_t pc);
 /* The opposite of pb_text_original_pc(), for a window that is being patched. If pc is at a
  * displaced instruction, returns the address of that instruction's copy in the stub. If pc is at
  * the jump in a trampoline slot, returns the address of the stub. Otherwise returns 0. */

@@ -86,45 +86,50 @@ static const struct pb_site *site_of_stub(const struct pb_module *m, uint64_t of
 	return NULL;
 }
 
-/* Returns the original address of the instruction whose copy is at `off` in the module's stubs. In
- * the code before a stub's body (*own = true), this is the address of the stub's window. In code
- * that the body inserts before an exit (*own = true), it is the exit's address. 0: there is no stub
- * at `off`. */
-static uint64_t original(const struct pb_module *m, uint64_t off, bool *own)
+/* The code comes before the instruction at pc, and has done nothing of that instruction's work. */
+static struct pb_original before(uint64_t pc, bool own)
+{
+	return (struct pb_original){ .pc = pc, .next = pc, .own = own };
+}
+
+/* Looks up the code at `off` in the module's stubs. If there is no stub, the result's pc is 0. */
+static struct pb_original original(const struct pb_module *m, uint64_t off)
 {
 	const struct pb_exit_window *w = window_of_stub(m, off);
 	const struct pb_site *s = w || off < PB_STUBS_HEAD ? NULL : site_of_stub(m, off);
 	uint64_t at = (uint64_t)m->stubs + off;
+	struct pb_original o;
 	struct found found;
 
 	if (!w && !s)
-		return 0;
+		return before(0, false);
 	found = w ? of_window(m, w) : of_func(m, pb_site_func(m, s));
-	*own = at < found.body;
-	if (*own)
-		return m->bias + found.place.window;
-	return m->bias + pb_body_original(&found.place, (unsigned)(at - found.body), own);
+	if (at < found.body)
+		return before(m->bias + found.place.window, true);
+	o = pb_body_original(&found.place, (unsigned)(at - found.body));
+	o.pc += m->bias;
+	o.next += m->bias;
+	return o;
 }
 
-uint64_t pb_text_original_pc(uint64_t pc, bool *own)
+struct pb_original pb_text_original_pc(uint64_t pc)
 {
 	struct pb_module *in = pb_module_at(pc);
 	struct found found;
 
-	*own = false;
 	for (uint32_t i = 0; i < pb_nr_modules; i++) {
 		const struct pb_module *m = &pb_modules[i];
-		uint64_t off = pc - (uint64_t)m->stubs, is;
+		uint64_t off = pc - (uint64_t)m->stubs;
+		struct pb_original o;
 
 		if (!m->sites || off >= m->stubs_size)
 			continue;
-		is = original(m, off, own);
-		if (is)
-			return is;
+		o = original(m, off);
+		if (o.pc)
+			return o;
 	}
-	if (at_slot(in, pc, &found))
-		return in->bias + found.place.window;
-	return pb_shared_at(pc);
+	return before(at_slot(in, pc, &found) ? in->bias + found.place.window : pb_shared_at(pc),
+		      false);
 }
 
 /* Whether the address is inside the bytes that the jump of the place's window replaces, but isn't

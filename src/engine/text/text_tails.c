@@ -18,8 +18,7 @@ struct exit {
 /* Finds the exit whose code in a stub is at `from`. */
 static bool find(uint64_t from, struct exit *e)
 {
-	bool own;
-	uint64_t pc = pb_text_original_pc(from, &own);
+	uint64_t pc = pb_text_original_pc(from).pc;
 	struct pb_module *m = pc ? pb_module_at(pc) : NULL;
 	int64_t w = m ? pb_window_lower(m->analysis, pc - m->bias) : -1;
 

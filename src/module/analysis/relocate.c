@@ -22,7 +22,10 @@
  * All registers are then as at the original call. There are two exceptions, which fault after rsp
  * has moved. A call of a non-canonical address faults in the jmp, and not in the call. If the
  * return address can be written, but the word below it can't, because the stack ends there, the pop
- * faults.
+ * faults. A signal handler sees rsp as at the original call (pb_body_original()). But if it stores
+ * another target into the operand of such a call and returns, the jmp faults again.
+ *
+ * In the same way, a handler that interrupts the jumps after a loop sees where the loop leads.
  */
 #include "module/analysis/relocate.h"
 #include <Zydis/Zydis.h>

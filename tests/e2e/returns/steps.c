@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The program single-steps calls with all kinds of exits. After each step it prints a line with
- * the program counter and the registers, unless nothing but rsp has changed. (In a stub the
- * handler sees the function's program counter, which may stay the same for several instructions.)
+ * the program counter and the registers, unless nothing has changed. (In a stub the handler sees
+ * the function's program counter, which may stay the same for several instructions.)
  * It is linked at a fixed address, so that runs can be compared.
  */
 #define _GNU_SOURCE
@@ -37,6 +37,16 @@ __asm__(
 	"F prefixed\n pad\n lea 1(%rdi),%rax\n dec %rax\n rep ret\nE prefixed\n"
 	"F pops\n mov 8(%rsp),%rax\n add %rdi,%rax\n ret $8\nE pops\n"
 	"F saves\n push_rbx\n mov %rdi,%rbx\n call leaf\n add %rbx,%rax\n pop_rbx\n ret\nE saves\n"
+	/* calls and loops in entry windows. Their copies in stubs have several instructions. */
+	"F calls\n push %rdi\n .cfi_adjust_cfa_offset 8\n call leaf\n pop %rdi\n"
+	" .cfi_adjust_cfa_offset -8\n ret\nE calls\n"
+	"F calls_reg\n push_rbx\n mov $leaf,%ebx\n call *%rbx\n pop_rbx\n ret\nE calls_reg\n"
+	"F calls_mem\n push_rbx\n call *pointer(%rip)\n mov %rax,%rdi\n call small\n pop_rbx\n"
+	" ret\nE calls_mem\n"
+	"F loops\n lea 1(%rdi),%ecx\n loop 1f\n mov $3,%eax\n ret\n"
+	"1: mov %rcx,%rax\n add $1,%rax\n ret\nE loops\n"
+	"F loop_tail\n lea 1(%rdi),%ecx\n loop short_tail\n mov $3,%eax\n ret\nE loop_tail\n"
+	"F short_tail\n mov %rcx,%rax\n add $2,%rax\n ret\nE short_tail\n"
 	"F tail\n pad\n lea 1(%rdi),%rdi\n inc %r11\n jmp leaf\nE tail\n"
 	"F tail_reg\n mov $leaf,%eax\n inc %r11\n lea 2(%rdx),%rdx\n jmp *%rax\nE tail_reg\n"
 	"F tail_r11\n pad\n mov $leaf,%r11d\n xor %eax,%eax\n lea 2(%rdx),%rdx\n jmp *%r11\n"
@@ -56,8 +66,8 @@ __asm__(
 	"2: mov $1,%eax\n add $2,%edi\n jmp 1b\n jne 2b\nE shared\nfar\n"
 	"F never\n mov %rdi,%rax\n imul $3,%rax\n ret\nE never\n"
 	"F stepped\n push_rbx\n mov %rdi,%rbx\n"
-	".irp f, leaf, small, prefixed, saves, tail, tail_reg, tail_r11, tail_mem, tail_saves, "
-	"cond, conds, shared\n"
+	".irp f, leaf, small, prefixed, saves, calls, calls_reg, calls_mem, loops, loop_tail, "
+	"tail, tail_reg, tail_r11, tail_mem, tail_saves, cond, conds, shared\n"
 	" mov %rbx,%rdi\n mov $0x1234,%r11d\n call \\f\n add %rax,%rbx\n and $7,%rbx\n.endr\n"
 	" push %rbx\n .cfi_adjust_cfa_offset 8\n mov %rbx,%rdi\n"
 	" call pops\n .cfi_adjust_cfa_offset -8\n"
@@ -67,7 +77,8 @@ __asm__(
 extern char __executable_start, etext;
 long leaf(long x), small(long x), prefixed(long x), pops(long x), saves(long x), tail(long x),
 	tail_reg(long x), tail_r11(long x), tail_mem(long x), tail_saves(long x), cond(long x),
-	conds(long x), shared(long x);
+	conds(long x), shared(long x), calls(long x), calls_reg(long x), calls_mem(long x),
+	loops(long x), loop_tail(long x), short_tail(long x);
 
 /* Returns whether rip is a function's entry. After an entry, a handler may see two of the agent's
  * instructions. on_trap() skips them, because they don't belong to an exit. */
@@ -75,7 +86,8 @@ static int is_entry(unsigned long rip)
 {
 	long (*const functions[])(long) = {
 		stepped, leaf, small, prefixed, pops, saves, tail, tail_reg, tail_r11, tail_mem,
-		tail_saves, cond, conds, shared };
+		tail_saves, cond, conds, shared, calls, calls_reg, calls_mem, loops, loop_tail,
+		short_tail };
 
 	for (unsigned i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (rip == (unsigned long)functions[i])
@@ -87,7 +99,6 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
 	unsigned long rip = (unsigned long)g[REG_RIP];
-	struct line was;
 
 	if (!first_rsp)
 		first_rsp = (unsigned long)g[REG_RSP];
@@ -101,11 +112,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		(unsigned long)g[REG_RBX], (unsigned long)g[REG_RCX], (unsigned long)g[REG_RDX],
 		(unsigned long)g[REG_RSI], (unsigned long)g[REG_RDI], (unsigned long)g[REG_R8],
 		(unsigned long)g[REG_R11], (unsigned long)g[REG_EFL] & FLAGS };
-	/* A change of rsp alone makes no new line: the copy of a displaced call pushes the return
-	 * address with several instructions, which all show the program counter of the call. */
-	was = nr ? lines[nr - 1] : (struct line){ 0 };
-	was.rsp = lines[nr].rsp;
-	if (memcmp(&lines[nr], &was, sizeof(was)))
+	if (!nr || memcmp(&lines[nr], &lines[nr - 1], sizeof(lines[nr])))
 		nr++;
 }
 

@@ -153,7 +153,6 @@ static void ends_with_ret(struct body_recipe *b, struct pb_place *p, uint8_t *me
 		0xe9, 0xd5, 0x2f, 0x00, 0x00,			/* jmp  0x10003000        */
 	};
 	struct pb_returns *words = (struct pb_returns *)(mem + 0x1000);
-	bool own;
 
 	memcpy(b->code, "\x85\xc0\x0f\x84\0\0\0\0\x5b\xc3", 10);
 	assert_int_equal(pb_body_size(p), sizeof(plain));
@@ -163,9 +162,11 @@ static void ends_with_ret(struct body_recipe *b, struct pb_place *p, uint8_t *me
 	 * -56(%rsp) */
 	for (unsigned off = 0; off < sizeof(plain); off++) {
 		unsigned is = off < 2 ? 0 : off < 8 ? 2 : off < 9 ? 8 : off < 15 ? 9 : 2;
+		struct pb_original o = pb_body_original(p, off);
 
-		assert_int_equal(pb_body_original(p, off, &own), 0x2000 + is);
-		assert_int_equal(own, off >= 15 && off < 15 + PB_EXIT_JUMP_LEN);
+		assert_int_equal(o.pc, 0x2000 + is);
+		assert_int_equal(o.next, o.pc);
+		assert_int_equal(o.own, off >= 15 && off < 15 + PB_EXIT_JUMP_LEN);
 	}
 	assert_int_equal(pb_body_copy(p, 0x2008), 8);
 	assert_int_equal(pb_body_copy(p, 0x2009), 9);
@@ -184,7 +185,6 @@ static void ends_with_ret_16(struct body_recipe *b, struct pb_place *p, uint8_t 
 	};
 	static const uint8_t je[] = { 0x0f, 0x84, 0x1b, 0x00, 0x00, 0x00 };
 	struct pb_returns *words = (struct pb_returns *)(mem + 0x1000);
-	bool own;
 
 	b->exits[1] = (struct pb_window_exit){ 9, PB_EXIT_RET_POPS, 3 };
 	memcpy(b->code + 9, "\xc2\x10", 3);
@@ -194,8 +194,8 @@ static void ends_with_ret_16(struct body_recipe *b, struct pb_place *p, uint8_t 
 	assert_memory_equal(mem + 2, je, sizeof(je));
 	assert_memory_equal(mem + 9, pops, sizeof(pops));
 	for (unsigned off = 9; off < 9 + sizeof(pops); off++) {
-		assert_int_equal(pb_body_original(p, off, &own), 0x2009);
-		assert_int_equal(own, off < 9 + PB_EXIT_JUMP_LEN);
+		assert_int_equal(pb_body_original(p, off).pc, 0x2009);
+		assert_int_equal(pb_body_original(p, off).own, off < 9 + PB_EXIT_JUMP_LEN);
 	}
 }
 
@@ -271,6 +271,97 @@ static void stub_with_an_emulated_call(void **state)
 	munmap(mem, 8192);
 }
 
+/* What the code at an offset is for the program. */
+struct meaning {
+	uint8_t off, pc, next, pushed;	/* pc and next: offsets from 0x2000 */
+	bool own;
+};
+
+static void check_meanings(const struct pb_place *p, const struct meaning *m, size_t nr)
+{
+	for (; nr; m++, nr--) {
+		struct pb_original o = pb_body_original(p, m->off);
+
+		assert_int_equal(o.pc, 0x2000 + m->pc);
+		assert_int_equal(o.next, 0x2000 + m->next);
+		assert_int_equal(o.pushed, m->pushed);
+		assert_int_equal(o.own, m->own);
+	}
+}
+
+/* The copy of a call has pushed a word after some of its instructions. */
+static void calls_that_are_half_done(void **state)
+{
+	/* push %rbx; call *0x100(%rip) */
+	static const struct {
+		struct pb_recipe head;
+		struct pb_fixup fixups[3];
+		struct pb_pair pairs[2];
+		uint8_t code[28];
+	} by_pointer = {
+		.head = { .len = 28, .nr_fixups = 3, .nr_pairs = 2, .window_len = 7 },
+		.fixups = { { .value = 0x2107, .off = 3, .kind = PB_FIX_REL32 },
+			    { .value = 0x2007, .off = 12, .kind = PB_FIX_LO32 },
+			    { .value = 0x2007, .off = 20, .kind = PB_FIX_HI32 } },
+		.pairs = { { 0, 0 }, { 1, 1 } },
+		.code = { 0x53, 0xff, 0x35, 0, 0, 0, 0, 0x8f, 0x44, 0x24, 0xf0,
+			  0x68, 0, 0, 0, 0, 0xc7, 0x44, 0x24, 0x04, 0, 0, 0, 0,
+			  0xff, 0x64, 0x24, 0xf8 },
+	/* sub $8,%rsp; call 0x3000 */
+	}, direct = {
+		.head = { .len = 22, .nr_fixups = 3, .nr_pairs = 2, .window_len = 9 },
+		.fixups = { { .value = 0x2009, .off = 5, .kind = PB_FIX_LO32 },
+			    { .value = 0x2009, .off = 13, .kind = PB_FIX_HI32 },
+			    { .value = 0x3000, .off = 18, .kind = PB_FIX_REL32 } },
+		.pairs = { { 0, 0 }, { 4, 4 } },
+		.code = { 0x48, 0x83, 0xec, 0x08, 0x68, 0, 0, 0, 0,
+			  0xc7, 0x44, 0x24, 0x04, 0, 0, 0, 0, 0xe9 },
+	};
+	static const struct meaning in_pointer[] = {
+		{ 0, 0, 0, 0 }, { 1, 1, 1, 0 }, { 7, 1, 1, 8 }, { 11, 1, 1, 0 }, { 16, 1, 1, 8 },
+		{ 24, 1, 1, 8 },
+	}, in_direct[] = {
+		{ 0, 0, 0, 0 }, { 4, 4, 4, 0 }, { 9, 4, 4, 8 }, { 17, 4, 4, 8 },
+	};
+	struct pb_place p = { .window = 0x2000, .recipe = &by_pointer.head };
+
+	check_meanings(&p, in_pointer, sizeof(in_pointer) / sizeof(in_pointer[0]));
+	p.recipe = &direct.head;
+	check_meanings(&p, in_direct, sizeof(in_direct) / sizeof(in_direct[0]));
+}
+
+/* After the first instruction of its copy, a loop has counted. So the program is at the loop's
+ * target or at the next instruction. */
+static void loops_that_have_counted(void **state)
+{
+	/* mov %rdi,%rcx; loop 0x2045 */
+	static const struct {
+		struct pb_recipe head;
+		struct pb_fixup fixups[2];
+		struct pb_pair pairs[3];
+		uint8_t code[17];
+	} r = {
+		.head = { .len = 17, .nr_fixups = 2, .nr_pairs = 3, .window_len = 5 },
+		.fixups = { { .value = 0x2045, .off = 8, .kind = PB_FIX_REL32 },
+			    { .value = 0x2005, .off = 13, .kind = PB_FIX_REL32 } },
+		.pairs = { { 0, 0 }, { 3, 3 }, { 5, 12 } },
+		.code = { 0x48, 0x89, 0xf9, 0xe2, 0x02, 0xeb, 0x05, 0xe9, 0, 0, 0, 0, 0xe9 },
+	};
+	static const struct pb_window_exit loop = { 3, PB_EXIT_JCC, 2 };
+	/* the code from offset 17 on is run only if the loop is an exit */
+	static const struct meaning meanings[] = {
+		{ 0, 0, 0 }, { 3, 3, 3 }, { 5, 3, 5 }, { 7, 3, 0x45 }, { 12, 5, 5 },
+		{ 17, 3, 0x45, .own = true }, { 17 + 18, 3, 0x45, .own = true },
+		{ 17 + PB_EXIT_JUMP_LEN, 3, 0x45 },
+	};
+	struct pb_place p = { .window = 0x2000, .recipe = &r.head };
+
+	check_meanings(&p, meanings, 5);
+	p.exits = &loop;
+	p.nr_exits = 1;
+	check_meanings(&p, meanings, sizeof(meanings) / sizeof(meanings[0]));
+}
+
 static void jumps(void **state)
 {
 	static const uint8_t forth[] = { 0xe9, 0xfb, 0x0f, 0x00, 0x00 };
@@ -310,6 +401,8 @@ int main(void)
 		cmocka_unit_test(stub_with_a_rip_relative_operand),
 		cmocka_unit_test(stub_with_a_code_slot),
 		cmocka_unit_test(stub_with_an_emulated_call),
+		cmocka_unit_test(calls_that_are_half_done),
+		cmocka_unit_test(loops_that_have_counted),
 		cmocka_unit_test(body_with_exits),
 		cmocka_unit_test(jumps),
 		cmocka_unit_test(globs),

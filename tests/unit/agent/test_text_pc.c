@@ -159,14 +159,16 @@ static uint64_t stub_of(const struct pb_func *f)
 	return (uint64_t)m->stubs + m->sites[f - pb_analysis_funcs(m->analysis)].stub;
 }
 
-/* Returns the original PC of pc. Checks that pb_text_original_pc() sets *own to `own`. */
+/* Returns the original PC of pc. Checks the result's `own`, and that the code at pc has done
+ * nothing of the original instruction's work. */
 static uint64_t original(uint64_t pc, bool own)
 {
-	bool is_own = !own;
-	uint64_t ret = pb_text_original_pc(pc, &is_own);
+	struct pb_original o = pb_text_original_pc(pc);
 
-	assert_int_equal(is_own, own);
-	return ret;
+	assert_int_equal(o.own, own);
+	assert_int_equal(o.next, o.pc);
+	assert_int_equal(o.pushed, 0);
+	return o.pc;
 }
 
 static void test_plain(void **unused)
@@ -311,10 +313,13 @@ static void use_exits(void)
 static void check_stub(const struct pb_place *p, uint64_t body)
 {
 	for (unsigned off = 0; off < pb_body_size(p); off++) {
-		bool own;
-		uint64_t is = pb_body_original(p, off, &own);
+		struct pb_original want = pb_body_original(p, off);
+		struct pb_original is = pb_text_original_pc(body + off);
 
-		assert_int_equal(original(body + off, own), IMAGE + is);
+		assert_int_equal(is.pc, IMAGE + want.pc);
+		assert_int_equal(is.next, IMAGE + want.next);
+		assert_int_equal(is.pushed, want.pushed);
+		assert_int_equal(is.own, want.own);
 	}
 }
 

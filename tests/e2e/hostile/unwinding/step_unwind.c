@@ -36,6 +36,8 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 	}
 }
 
+/* The assembly moves the stack pointer, so the CFA must depend on the frame pointer. */
+__attribute__((optimize("no-omit-frame-pointer")))
 KEEP int stepped(int x)
 {
 	int v;
