@@ -64,6 +64,11 @@ static struct shown {
 	int flags, default_flags;
 } shown[MAX_SIGNALS];
 static bool masks_known;	/* pb_sigaction_masks_known() was called */
+/* Set when a handler has set another PC than that of the interrupted code. It may be a handler that
+ * switches between threads of the program's own. Then it keeps contexts, and sets them later. By
+ * then, their PCs may lie in displaced bytes. So from now on the agent sees the end of each
+ * handler. */
+static bool handlers_set_pcs;
 
 static bool is_ours_first(int sig)
 {
@@ -154,9 +159,28 @@ static void leave_copy(int sig, siginfo_t *info, ucontext_t *uc)
 	pb_context_set_pc(uc, to);
 }
 
+/* A handler has set another PC. If it lies in displaced bytes, the thread goes on in the copy. */
+static void follow(ucontext_t *uc)
+{
+	uint64_t to = pb_text_displaced_pc(pb_context_pc(uc));
+
+	__atomic_store_n(&handlers_set_pcs, true, __ATOMIC_RELAXED);
+	if (to)
+		pb_context_set_pc(uc, to);
+}
+
+static void call_plain(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
+{
+	uint64_t pc = pb_context_pc(uc);
+
+	handler(sig, info, uc);
+	if (pb_context_pc(uc) != pc)
+		follow(uc);
+}
+
 static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
 {
-	uint64_t pc = pb_context_pc(uc), to;
+	uint64_t pc = pb_context_pc(uc);
 	struct pb_context c;
 	bool shown;
 
@@ -166,12 +190,8 @@ static void call_translated(handler_fn *handler, int sig, siginfo_t *info, ucont
 		info->si_addr = (void *)pb_context_pc(uc);
 	pb_context_shown(&c);
 	handler(sig, info, uc);
-	if (shown ? pb_context_end(&c) : pb_context_pc(uc) == pc)
-		return;
-	/* the handler has set another PC, which may lie in displaced bytes */
-	to = pb_text_displaced_pc(pb_context_pc(uc));
-	if (to)
-		pb_context_set_pc(uc, to);
+	if (shown ? !pb_context_end(&c) : pb_context_pc(uc) != pc)
+		follow(uc);
 }
 
 /* The kernel's struct sigaction. */
@@ -248,11 +268,13 @@ static handler_fn *take_handler(int sig)
 	return __atomic_load_n(&handlers[sig], __ATOMIC_ACQUIRE);
 }
 
-/* Returns whether the agent must see the end of the program's signal handlers. This is so if eBPF
- * programs may read memory, and the agent can't ask the kernel for the mask after a handler. */
-static bool must_see_the_end(void)
+/* Returns whether the agent must see the end of the handler. This is so if handlers set PCs. It is
+ * also so if the thread's mask is known, eBPF programs may read memory, and the agent can't ask the
+ * kernel for the mask after the handler. */
+static bool must_see_the_end(bool known)
 {
-	return pb_ftrace_regs && !pb_calls_are_safe();
+	return __atomic_load_n(&handlers_set_pcs, __ATOMIC_RELAXED) ||
+	       (known && pb_ftrace_regs && !pb_calls_are_safe());
 }
 
 /* Returns the address at which the thread goes on. While a handler runs, the agent doesn't know the
@@ -280,18 +302,18 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 	if (pb_unlikely(in.known && !pb_unblocked_in(uc))) {
 		/* this signal has interrupted the agent's handler of a fault. The return from that
 		 * handler unblocks the signals again */
-		handler(sig, info, uc);
+		call_plain(handler, sig, info, uc);
 		pb_interrupt_end(&in, (uint64_t)slot, uc);
 		pb_unblocked.known = in.known;
 		return done;
 	}
 	if (in.inside || is_ours(pb_context_pc(uc)) || may_skip(sig, pb_context_pc(uc))) {
 		call_translated(handler, sig, info, uc);
-	} else if (pb_likely(!in.known || !must_see_the_end())) {
+	} else if (pb_likely(!must_see_the_end(in.known))) {
 		pb_unblocked_in_handler(pb_context_sp(uc), (uint64_t)slot, pb_unblocked_in(uc));
 		return (uint64_t)handler;
 	} else {
-		handler(sig, info, uc);
+		call_plain(handler, sig, info, uc);
 	}
 	pb_interrupt_end(&in, (uint64_t)slot, uc);
 	return done;
