@@ -129,9 +129,6 @@ void pb_stop_forget_dirs(void);
 /* The argument of the program's last successful prctl(PR_SET_PTRACER); 0: none. A stop may call
  * this prctl, too, and then restores the program's setting. */
 extern uint64_t pb_program_ptracer;
-/* During a stop, a process that isn't dumpable is made dumpable. A child that is forked meanwhile
- * inherits this. So each forked child calls this function, which undoes it. */
-void pb_dumpable_return(void);
 
 /* pc and sp of a stopped thread: the present values, or those that the return from a signal handler
  * will restore. */

@@ -32,6 +32,7 @@
 #include "engine/prog/prog.h"
 #include "engine/sandbox.h"
 #include "arch/arch.h"
+#include "base/dumpable.h"
 #include "base/sys.h"
 
 static pid_t (*original_fork)(void);

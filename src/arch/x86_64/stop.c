@@ -47,7 +47,7 @@
 #include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/stop_helper.h"
 #include "base/base.h"
-#include "base/ptrace_right.h"
+#include "base/dumpable.h"
 #include "base/sys.h"
 
 #define GROUP		20000		/* patches per stop; they take one or two milliseconds */
@@ -63,7 +63,6 @@ uint32_t pb_observer_pid;
 uint64_t pb_stop_longest_ns;
 const char *pb_stop_why;
 uint64_t pb_program_ptracer;
-static bool dumpable_lent;	/* this process is dumpable only until the end of a stop */
 static uint8_t helper_stack[HELPER_STACK] __attribute__((aligned(16)));
 static struct pb_proc_dirs kept = { -1, -1 };
 static uint32_t keeper;		/* the thread whose descriptor table has the kept directories */
@@ -116,28 +115,6 @@ static void wait_for_helper(struct pb_stop_job *job)
 	}
 }
 
-/* If the process isn't dumpable, makes it dumpable, so that the helper may trace its threads, and
- * compare its memory with that of other processes. With CAP_SYS_PTRACE the helper may do so
- * anyway. */
-static void lend_dumpable(void)
-{
-	int dumpable = (int)pb_sys(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0);
-
-	if ((dumpable && dumpable != 2) || pb_ptrace_right_held())
-		return;
-	__atomic_store_n(&dumpable_lent, true, __ATOMIC_RELEASE);
-	pb_sys(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
-}
-
-void pb_dumpable_return(void)
-{
-	if (!__atomic_load_n(&dumpable_lent, __ATOMIC_ACQUIRE))
-		return;
-	/* prctl() can't set 2 (only root may trace the process). 0 also forbids a core */
-	pb_sys(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-	__atomic_store_n(&dumpable_lent, false, __ATOMIC_RELEASE);
-}
-
 /* Restores the program's setting. If the process that the program has named has ended, the kernel
  * refuses it; then the helper is no longer the ptracer at least. */
 static void restore_ptracer(void)
@@ -168,7 +145,9 @@ static int one_stop(struct pb_stop_job *job)
 		job->why = "no process could be created to stop the threads";
 		return (int)pid;
 	}
-	lend_dumpable();
+	/* the helper must be allowed to trace the threads, and to compare the process's memory
+	 * with that of other processes */
+	pb_dumpable_lend();
 	if (yama)
 		pb_sys(SYS_prctl, PR_SET_PTRACER, pid, 0, 0, 0);
 	__atomic_store_n(&job->go, 1, __ATOMIC_RELEASE);

@@ -42,6 +42,7 @@
 #include "arch/x86_64/vm_users.h"
 #include "base/ptrace_right.h"
 #include "base/base.h"
+#include "base/dumpable.h"
 #include "base/mem.h"
 #include "base/sys.h"
 

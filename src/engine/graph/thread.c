@@ -24,6 +24,7 @@
 #include "engine/graph/chains.h"
 #include "engine/graph/thread.h"
 #include "arch/arch.h"
+#include "base/dumpable.h"
 #include "base/mem.h"
 #include "base/pages.h"
 #include "base/sys.h"

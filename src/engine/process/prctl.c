@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include "engine/process/prctl.h"
 #include "arch/arch.h"
+#include "base/dumpable.h"
 #include "base/sys.h"
 #include "engine/clock.h"
 #include "engine/graph/thread_state.h"
@@ -36,11 +37,43 @@ void pb_prctl_begins(int op, unsigned long a, unsigned long b)
 		pb_clock_freeze();
 		pb_thread_words_changed();
 	}
+	/* The program uses syscall(), so the agent doesn't see whether the call succeeds. A filter
+	 * may refuse it. If 1 was noted nevertheless, the process would stay dumpable. */
+	if (op == PR_SET_DUMPABLE && (a == 0 || (a == 1 && !pb_sandboxed)))
+		pb_dumpable_ask((uint32_t)a);
 	/* a filter may forbid the return from a signal, or the system calls of die() */
 	if (asks_for_sandbox(op, a, b)) {
 		__atomic_fetch_add(&pb_sandboxed, 1, __ATOMIC_SEQ_CST);
 		pb_sigaction_stand_down();
 	}
+}
+
+/* The state belongs to the memory, so a vfork child changes its parent's, too. */
+static int set_dumpable(unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	uint32_t before;
+	int ret;
+
+	do {
+		before = pb_dumpable_ask((uint32_t)a);
+		ret = original_prctl(PR_SET_DUMPABLE, a, b, c, d);
+	} while (pb_dumpable_asked((uint32_t)a, ret, before));
+	return ret;
+}
+
+/* Returns what the program would see without a stop's loan. If a loan has begun during the call, it
+ * may also have ended, so the call is made again. */
+static int get_dumpable(unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	uint32_t loans;
+	int ret;
+
+	do {
+		loans = pb_dumpable_loans();
+		if (!pb_dumpable_is_lent(&ret))
+			ret = original_prctl(PR_GET_DUMPABLE, a, b, c, d);
+	} while (loans != pb_dumpable_loans());
+	return ret;
 }
 
 /* True in a child of vfork: it shares its parent's memory, but not the setting. */
@@ -73,6 +106,10 @@ static int our_prctl(int op, unsigned long a, unsigned long b, unsigned long c, 
 
 	if (op == PR_SET_PTRACER)
 		return set_ptracer(a, b, c, d);
+	if (op == PR_SET_DUMPABLE && a <= 1)
+		return set_dumpable(a, b, c, d);
+	if (op == PR_GET_DUMPABLE)
+		return get_dumpable(a, b, c, d);
 	pb_prctl_begins(op, a, b);
 	ret = original_prctl(op, a, b, c, d);
 	if (!ret)

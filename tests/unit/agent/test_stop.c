@@ -36,6 +36,7 @@
 #include "arch/x86_64/hit_stacks.h"
 #include "arch/x86_64/signal_frames.h"
 #include "arch/x86_64/vm_users.h"
+#include "base/dumpable.h"
 #include "base/task.h"
 
 #define ROUNDS 6
@@ -342,6 +343,67 @@ static void hidden_process_stays_hidden(void **state)
 	assert_int_equal(status, 0);
 }
 
+static int asked_value, lent_value;
+
+/* During the stop, the program sets its state. In between it sees the state of before the stop. */
+static int ask_during_stop(const struct pb_stopped *at, size_t nr)
+{
+	uint32_t before, loans = pb_dumpable_loans();
+
+	if (!pb_dumpable_is_lent(&lent_value) || prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1 || !loans)
+		return -EPROTO;
+	before = pb_dumpable_ask((uint32_t)asked_value);
+	if (prctl(PR_SET_DUMPABLE, asked_value, 0, 0, 0) ||
+	    pb_dumpable_asked((uint32_t)asked_value, false, before))
+		return -EPROTO;
+	return 0;
+}
+
+/* The kernel refuses the program's call. */
+static int refuse_during_stop(const struct pb_stopped *at, size_t nr)
+{
+	pb_dumpable_asked(1, true, pb_dumpable_ask(1));
+	return 0;
+}
+
+static int stop_hidden(int value, int (*stopped)(const struct pb_stopped *at, size_t nr))
+{
+	struct pb_stop s = { .moved = stays, .stopped = stopped };
+
+	asked_value = value;
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || pb_stop_world(&s) ? -1 :
+	       prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+}
+
+static int ask_in_all_ways(void)
+{
+	uint32_t before;
+
+	if (drop_capabilities())
+		return 1;
+	pb_agent_tid = (uint32_t)gettid();
+	if (stop_hidden(1, ask_during_stop) != 1 || lent_value)
+		return 2;
+	if (stop_hidden(0, ask_during_stop))
+		return 3;
+	if (stop_hidden(0, nothing) || stop_hidden(1, refuse_during_stop))
+		return 4;
+	/* a whole stop comes between the two parts of a request */
+	before = pb_dumpable_ask(1);
+	return stop_hidden(0, nothing) || !pb_dumpable_asked(1, false, before) ? 5 : 0;
+}
+
+static void program_sets_its_dumpable_state(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(ask_in_all_ways());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static volatile unsigned frames_seen;
 
 static bool count_frame(void *arg, const struct pb_signal_frame *f)
@@ -515,6 +577,7 @@ int main(void)
 		cmocka_unit_test(killed_helper_ends_the_stop),
 		cmocka_unit_test(new_thread_is_no_process),
 		cmocka_unit_test(hidden_process_stays_hidden),
+		cmocka_unit_test(program_sets_its_dumpable_state),
 		cmocka_unit_test(the_programs_ptracer_stays),
 		cmocka_unit_test(frames_behind_a_hit_stack),
 		cmocka_unit_test(text_keeps_its_protection),
