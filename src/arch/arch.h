@@ -106,6 +106,12 @@ void pb_text_prepare(const struct pb_patch *p, size_t nr);
  * or -errno. */
 int pb_text_write(uint64_t addr, const void *bytes, size_t len);
 
+/* ---- stacks for C code at sites with FTRACE_FL_SMALL (doc/design/threads.md) ---- */
+
+/* Called in a forked child by the thread that forked. Frees the stacks that the parent's other
+ * threads had taken. epoch: the child's. Context: hit path. */
+void pb_hit_stacks_forked(uint32_t epoch);
+
 /* ---- stopping all threads (doc/design/text.md) --------------------------- */
 
 /*

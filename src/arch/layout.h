@@ -65,6 +65,9 @@
 #define R_CALLS_LOST		192
 #define R_CALLS_LATE		712
 
+/* struct pb_process */
+#define PROCESS_EPOCH		4
+
 /* struct pb_site */
 #define S_HANDLER		0
 #define S_BODY			8

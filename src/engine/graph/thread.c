@@ -421,6 +421,9 @@ static struct pb_thread *thread_start(uint64_t slot)
 		t->top = NULL;
 		return pb_follow_fork ? thread_start(slot) : NULL;
 	}
+	/* in a child, only the thread that forked has the PID as its TID */
+	if (forked || (pb_calls_are_safe() && tid == pb_process->pid))
+		pb_hit_stacks_forked(epoch);
 	free_dead(t, false);
 	return t;
 }

@@ -154,6 +154,7 @@ struct pb_process {
 	uint64_t exec_owner[PB_EXEC_RESERVES];	/* for each part of the reserve: the TCB of the
 						 * thread that uses it; 0: free */
 };
+_Static_assert(offsetof(struct pb_process, epoch) == PROCESS_EPOCH, "layout.h");
 extern struct pb_process *pb_process;	/* the struct lies in wiped memory */
 extern struct pb_exec_reserve *pb_exec_reserves; /* [PB_EXEC_RESERVES] */
 extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */

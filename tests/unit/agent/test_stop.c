@@ -493,11 +493,11 @@ static void the_programs_ptracer_stays(void **state)
 /* The handler's own frame is above this function's frame. */
 static void look_from_hit_stack(int sig)
 {
-	uint64_t end = (uint64_t)pb_hit_stacks + (2ul << PB_HIT_STACK_SHIFT);
-	struct user_regs_struct regs = { .rsp = end - 256 };
+	struct pb_hit_stack_use *use = pb_hit_stack_use(1);
+	struct user_regs_struct regs = { .rsp = (uint64_t)use - 256 };
 
 	regs.fs_base = (uint64_t)__builtin_thread_pointer();
-	*(uint64_t *)(end - 8) = (uint64_t)__builtin_frame_address(0);
+	use->slot = (uint64_t)__builtin_frame_address(0);
 	pb_signal_frames(&regs, count_frame, NULL);
 }
 
