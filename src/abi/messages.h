@@ -56,6 +56,7 @@
 #define PB_MISSED_SILENT	's'	/* the recorder didn't answer in time */
 #define PB_MISSED_CRAMPED	'm'	/* no memory could be mapped for the agent */
 #define PB_MISSED_FILES	'f'	/* no descriptor was left for the agent */
+#define PB_MISSED_SHADOW	'h'	/* the program has a shadow stack */
 
 /* If PATCHBAY_SESSION is this prefix and a number, the injector has given the process a descriptor
  * of the socket's file. The number is that descriptor (attach/hand_over.h). */

@@ -171,6 +171,9 @@ int pb_stop_world(struct pb_stop *s);
 /* Sets the calling thread's thread pointer, and the word by which libc finds it. Context: a thread
  * of the agent that libc doesn't know. Returns 0 or -errno. */
 int pb_thread_pointer_set(uint64_t tp);
+/* Whether the calling thread has a shadow stack. Other threads have one, too, if libc has turned it
+ * on. Context: start. */
+bool pb_shadow_stack_is_on(void);
 /* Returns whether the code has an instruction that loads nr into the register of a system call's
  * number. The code isn't decoded, so other bytes that look like this instruction count, too. */
 bool pb_code_calls(const uint8_t *code, size_t size, uint32_t nr);

@@ -153,8 +153,8 @@ static int check_features(struct attach_subject *s, const char *status)
 	const char *end = features ? strchr(features, '\n') : NULL;
 
 	if (end && memmem(features, (size_t)(end - features), "shstk", 5))
-		return attach_say(s, ENOTSUP, "uses a shadow stack, which forbids the agent's way "
-				  "into a running process; " START_INSTEAD);
+		return attach_say(s, ENOTSUP, "uses a shadow stack, with which functions can't be "
+				  "patched; start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off");
 	return 0;
 }
 

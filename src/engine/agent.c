@@ -10,6 +10,7 @@
 #include "engine/attach.h"
 #include "engine/files.h"
 #include "engine/start.h"
+#include "engine/process/session.h"
 #include "base/first_library.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -113,6 +114,13 @@ static void start(char **envp, const char *path, const char *preload)
 
 	if (!pb_attach_claim())
 		return;
+	/* A stub that has displaced a call pushes the return address, and jumps to the function.
+	 * The shadow stack doesn't get this address, so the function's return would be fatal. */
+	if (pb_shadow_stack_is_on()) {
+		remove_variables(envp);
+		pb_session_shadow_stack(path);
+		return;
+	}
 	err = pb_start_memory(&first);
 	if (!err)
 		err = pb_start_connect(&s);

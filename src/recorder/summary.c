@@ -157,6 +157,7 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	uint64_t missed = ring->missed_images + missed_in_file(s->session, PB_MISSED_SILENT);
 	uint64_t cramped = ring->cramped_images + missed_in_file(s->session, PB_MISSED_CRAMPED);
 	uint64_t fileless = missed_in_file(s->session, PB_MISSED_FILES);
+	uint64_t shadowed = missed_in_file(s->session, PB_MISSED_SHADOW);
 	uint64_t unfit = unfit_note(s, ring);
 
 	note_untraced(s, missed, "program", silent);
@@ -170,14 +171,16 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 		      "or the recorder can't be reached");
 	note_untraced(s, fileless, "program",
 		      "no file descriptor is left for the agent (see ulimit -n)");
+	note_untraced(s, shadowed, "program", "started with a shadow stack, with which functions "
+		      "can't be patched; GLIBC_TUNABLES=glibc.cpu.x86_shstk=off turns it off");
 	note_untraced(s, ring->missed_modules, "library load", silent);
 	note_untraced(s, ring->remote_modules, "library load",
 		      "the process has changed its user or its root directory, and can't reach the "
 		      "recorder");
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
-	return unfit + missed + cramped + fileless + ring->remote_images + ring->sandboxed_images +
-	       s->nr_refused;
+	return unfit + missed + cramped + fileless + shadowed + ring->remote_images +
+	       ring->sandboxed_images + s->nr_refused;
 }
 
 /* Reports the errors and losses that engines noted in the ring's header. Returns the number of

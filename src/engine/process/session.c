@@ -191,6 +191,11 @@ void pb_session_missed(struct pb_session *s, const char *path, int error)
 	pb_session_leave_ring();
 }
 
+void pb_session_shadow_stack(const char *path)
+{
+	count_in_file(path, PB_MISSED_SHADOW);
+}
+
 /* Receives the ring, which the recorder sends before it is asked for anything. Maps the ring if
  * this is the first connection. */
 static int receive_ring(struct pb_session *s, bool first)

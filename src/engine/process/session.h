@@ -26,6 +26,9 @@ void pb_session_close(struct pb_session *s);
  * gave no answer, or if `error` is -ENOMEM or -EMFILE. Context: start, when nothing is patched yet.
  */
 void pb_session_missed(struct pb_session *s, const char *path, int error);
+/* Called instead of all of the above if the program has a shadow stack. Counts the untraced image.
+ * path: the recorder's socket. */
+void pb_session_shadow_stack(const char *path);
 /* Asks for the analysis of a module. Further modules may be asked for before the answer is taken:
  * PB_SESSION_AHEAD at a time. */
 #define PB_SESSION_AHEAD 4
