@@ -13,7 +13,9 @@ struct found {
 	uint32_t pid;
 	struct pb_control *first;
 	unsigned nr;
-	char err[600];		/* first error of a session that may trace the process */
+	bool silent;		/* a session doesn't answer that may trace the process */
+	char err[600];		/* if `silent` is set, the first such session's error; else the
+				 * first error of a session without a process that is ready */
 };
 
 bool cli_session_ended(int err)
@@ -31,8 +33,11 @@ static bool try_session(void *arg, const char *path)
 	/* -ESRCH for a PID: the session traces other processes. Without a PID: its process isn't
 	 * ready */
 	if (ret) {
-		if (!*f->err && !cli_session_ended(ret) && !(ret == -ESRCH && f->pid))
+		bool silent = ret != -ESRCH && !cli_session_ended(ret);
+
+		if (silent ? !f->silent : ret == -ESRCH && !f->pid && !*f->err)
 			memcpy(f->err, err, sizeof(err));
+		f->silent |= silent;
 		return false;
 	}
 	if (!f->nr++)
@@ -48,11 +53,13 @@ int cli_session_find(const char *command, uint32_t pid, struct pb_control **c)
 
 	record_session_each(try_session, &f);
 	*c = f.first;
-	if (f.nr == 1)
+	if (f.nr == 1 && (pid || !f.silent))
 		return 0;
 	pb_control_close(f.first);
-	if (f.nr)
+	if (f.nr > 1)
 		return pb_error(command, "%u sessions run; choose one with -p PID", f.nr);
+	if (f.nr)
+		return pb_error(command, "two sessions run; choose one with -p PID; %s", f.err);
 	if (*f.err && pid)
 		return pb_error(command, "%u: no session that answers traces this process; %s", pid,
 				f.err);
