@@ -3,8 +3,9 @@
  * Converts the records' clock (TSC) to nanoseconds of the trace clock. The recorder reads all
  * clocks at several instants (PB_META_CLOCK). The conversion follows straight lines between these
  * instants. Before the first instant, the first line is extended; after the last instant, the last
- * line is. Products have 128 bits, so the result is exact to the nanosecond for lines that are
- * shorter than a few hours.
+ * line is. If the machine slept between two instants, a clock that stops during a sleep stops in
+ * the middle of the time that the machine was awake. Products have 128 bits, so the result is exact
+ * to the nanosecond for lines that are shorter than a few hours.
  *
  * Context: the observer; after pb_clock_init() has returned, any thread.
  */
@@ -27,11 +28,13 @@ struct pb_clock {
 					 * 1 ns */
 	struct pb_clock_line *lines;
 	size_t nr;
-	struct pb_clock_line mean;	/* the line from the first reading to the last */
+	struct pb_clock_line mean;	/* begins at the first reading; its rate is the mean of all
+					 * intervals in which the machine didn't sleep */
 	/* These values tell the user how good the conversion is. */
 	size_t readings;		/* number of readings that are used */
 	uint64_t span_ns;		/* time from the first reading to the last */
-	uint64_t off_ns;		/* the largest distance of a reading from `mean` */
+	uint64_t off_ns;		/* the largest distance of a reading from `mean`, without
+					 * the sleeps */
 	uint64_t khz;			/* the TSC's frequency; 0: unknown */
 	uint64_t start_realtime;	/* ns from 1970 to the first reading, or 0 */
 };

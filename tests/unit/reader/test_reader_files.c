@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tests what the reader makes of the files of a directory, apart from the records of calls: large
+ * and broken files, notes, losses, readings of the clocks, addresses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../recordings/gen_data.h"
+#include "../test_dir.h"
+#include "reader/site_names.h"
+#include "reader/stream.h"
+
+#define SECOND 1000000000ull
+
+/* With 2 ticks per ns, three readings: the machine slept for an hour between the second and the
+ * third. It was awake for 10 s before the second reading, and for `awake` ns after it. */
+static void sleeps(struct pb_clock *c, const char *name, uint64_t awake)
+{
+	struct pb_meta_clock p[4] = { { SECOND, SECOND, 2 * SECOND, 3 * SECOND, 4 * SECOND } };
+
+	for (int i = 1; i < 4; i++) {
+		uint64_t ns = i == 2 ? awake : 10 * SECOND;
+		uint64_t sleep = i == 2 ? 3600 * SECOND : 0;
+
+		p[i] = (struct pb_meta_clock){
+			.tsc = p[i - 1].tsc + 2 * (ns + sleep),
+			.monotonic = p[i - 1].monotonic + ns,
+			.monotonic_raw = p[i - 1].monotonic_raw + ns,
+			.boottime = p[i - 1].boottime + ns + sleep,
+			.realtime = p[i - 1].realtime + ns + sleep,
+		};
+	}
+	assert_int_equal(pb_clock_init(c, name, p, 4), 0);
+}
+
+/* The rate of a clock that stops while the machine sleeps isn't changed by a sleep. */
+static void test_sleep(void **state)
+{
+	const uint64_t second = SECOND + 20 * SECOND, third = second + 2 * 3610 * SECOND;
+	struct pb_clock c;
+	uint64_t last = 0;
+
+	sleeps(&c, "mono", 10 * SECOND);
+	assert_int_equal(pb_clock_span(&c, 2 * SECOND), SECOND);
+	assert_int_equal(c.khz, 2000000);
+	assert_int_equal(c.off_ns, 0);
+	assert_int_equal(c.span_ns, 30 * SECOND);
+	/* in the interval, the first and the last 5 s are right */
+	assert_int_equal(pb_clock_ns(&c, second + 2 * 4 * SECOND), 15 * SECOND);
+	assert_int_equal(pb_clock_ns(&c, second + 2 * 1000 * SECOND), 16 * SECOND);
+	assert_int_equal(pb_clock_ns(&c, third - 2 * 4 * SECOND), 17 * SECOND);
+	assert_int_equal(pb_clock_ns(&c, third), 21 * SECOND);
+	for (uint64_t tsc = 0; tsc < third + 100 * SECOND; tsc += SECOND / 3) {
+		uint64_t ns = pb_clock_ns(&c, tsc);
+
+		assert_true(ns >= last);
+		last = ns;
+	}
+	assert_int_equal(pb_clock_ns(&c, pb_clock_ticks(&c, 17 * SECOND)), 17 * SECOND);
+	pb_clock_free(&c);
+
+	sleeps(&c, "x86-tsc", 0);	/* no time passed, so the third reading can't be used */
+	assert_int_equal(c.readings, 3);
+	pb_clock_free(&c);
+
+	sleeps(&c, "boot", 10 * SECOND);	/* this clock counts the sleep */
+	assert_int_equal(pb_clock_span(&c, 2 * SECOND), SECOND);
+	assert_int_equal(pb_clock_ns(&c, second + 2 * 1000 * SECOND), 1013 * SECOND);
+	pb_clock_free(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sleep),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
