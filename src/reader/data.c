@@ -13,22 +13,23 @@
 #include "base/base.h"
 #include "base/clean_text.h"
 
-#define MAX_NOTES 64
-
 void pb_data_note(struct pb_data *d, const char *fmt, ...)
 {
 	char **notes, *text;
 	va_list args;
 	int n;
 
-	if (d->nr_notes >= MAX_NOTES)
-		return;
 	va_start(args, fmt);
 	n = vasprintf(&text, fmt, args);
 	va_end(args);
 	if (n < 0)
 		return;
 	pb_text_clean(text, ' ', 0);
+	for (size_t i = 0; i < d->nr_notes; i++)
+		if (!strcmp(d->notes[i], text)) {
+			free(text);
+			return;
+		}
 	notes = realloc(d->notes, (d->nr_notes + 1) * sizeof(*notes));
 	if (!notes) {
 		free(text);

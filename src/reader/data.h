@@ -146,7 +146,8 @@ static inline bool pb_data_may_pass(int error)
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
 }
 
-/* Adds a line to the notes. Only the first 64 lines are kept. */
+/* Adds a line to the notes, unless they have the same line. The caller limits the number of its
+ * lines. */
 void pb_data_note(struct pb_data *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- private to src/reader --- */

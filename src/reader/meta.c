@@ -16,12 +16,16 @@
 #include "base/clean_text.h"
 #include "reader/data.h"
 
-#define META_MAX (64u << 20)	/* if the file is larger, the rest is left out */
+#define META_MAX (1u << 30)	/* if the file is larger, the rest isn't read. A million images,
+				 * which is the recorder's limit, take less */
+#define NOTES_MAX 64		/* how many notes of the recorder are shown: the newest */
 
 struct loader {
 	struct pb_data *d;
 	struct pb_meta_clock *pairs;
 	size_t nr_pairs;
+	char *notes[NOTES_MAX];		/* the recorder's newest notes; i is at i % NOTES_MAX */
+	size_t nr_notes;
 	bool nomem;
 };
 
@@ -167,6 +171,38 @@ static void load_exit(struct loader *l, const char *body)
 		*e = (struct pb_exit){ .pid = m.pid, .status = m.status };
 }
 
+/* Drops a note that is already kept. */
+static void load_note(struct loader *l, const char *body, size_t len)
+{
+	char *text = strndup(body, len < 1024 ? len : 1024);
+	char **to = &l->notes[l->nr_notes % NOTES_MAX];
+
+	for (size_t i = 0; text && i < NOTES_MAX && l->notes[i]; i++)
+		if (!strcmp(l->notes[i], text)) {
+			free(text);
+			return;
+		}
+	if (!text)
+		return;
+	free(*to);
+	*to = text;
+	l->nr_notes++;
+}
+
+/* Adds the recorder's newest notes to the directory's notes. */
+static void add_notes(struct loader *l)
+{
+	size_t nr = l->nr_notes, left_out = nr > NOTES_MAX ? nr - NOTES_MAX : 0;
+
+	if (left_out)
+		pb_data_note(l->d, "left out: %zu earlier note%s of the recorder", left_out,
+			     pb_plural(left_out));
+	for (size_t i = left_out; i < nr; i++) {
+		pb_data_note(l->d, "%s", l->notes[i % NOTES_MAX]);
+		free(l->notes[i % NOTES_MAX]);
+	}
+}
+
 static void load_record(struct loader *l, uint32_t type, const char *body, size_t len)
 {
 	struct pb_data *d = l->d;
@@ -198,7 +234,7 @@ static void load_record(struct loader *l, uint32_t type, const char *body, size_
 	} else if (IS(EXIT, sizeof(struct pb_meta_exit))) {
 		load_exit(l, body);
 	} else if (IS(NOTE, 1)) {
-		pb_data_note(d, "%.*s", (int)strnlen(body, len < 1024 ? len : 1024), body);
+		load_note(l, body, len);
 	} else if (IS(END, offsetof(struct pb_meta_end, overwritten))) {
 		memcpy(&d->end, body, len < sizeof(d->end) ? len : sizeof(d->end));
 		d->ended = true;
@@ -289,7 +325,8 @@ static void parse(struct loader *l, const char *buf, size_t size)
 		load_record(l, m.type, buf + at + sizeof(m), m.len);
 		at += sizeof(m) + pb_align_up((size_t)m.len, 8);
 	}
-	if (at < size) {
+	add_notes(l);
+	if (at < size && size < META_MAX) {
 		l->d->damaged = true;
 		pb_data_note(l->d, "meta is cut off or damaged at byte %zu: names or threads may "
 				   "be missing",
@@ -317,7 +354,13 @@ static char *read_file(struct pb_data *d, size_t *size, int *ret, char *err, siz
 		*ret = -errno;
 	if (*ret)
 		goto out;
-	*size = st.st_size > META_MAX ? META_MAX : (size_t)st.st_size;
+	*size = (size_t)st.st_size;
+	if (*size > META_MAX) {
+		*size = META_MAX;
+		d->damaged = true;
+		pb_data_note(d, "meta is too large: only its first GiB is read, so names or "
+				"threads may be missing");
+	}
 	buf = malloc(*size + 1);
 	*ret = buf ? 0 : -ENOMEM;
 	while (buf && have < *size) {

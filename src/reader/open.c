@@ -12,6 +12,8 @@
 #include "reader/data.h"
 #include "reader/site_names.h"
 
+#define BUFFER_NOTES 64		/* limit of the notes about other buffers */
+
 static int open_files(struct pb_data *d, char *err, size_t errlen)
 {
 	struct stat st;
@@ -56,6 +58,7 @@ static int open_files(struct pb_data *d, char *err, size_t errlen)
 static int check_buffer(struct pb_data *d, char *err, size_t errlen)
 {
 	char known[200] = "0";
+	unsigned notes = 0;
 
 	for (size_t i = 0; i < d->nr_buffers; i++) {
 		const struct pb_buffer *b = &d->buffers[i];
@@ -65,7 +68,7 @@ static int check_buffer(struct pb_data *d, char *err, size_t errlen)
 			continue;
 		if (b->id)
 			snprintf(known + len, sizeof(known) - len, ", %u", b->id);
-		if (!d->buffer)
+		if (!d->buffer && notes++ < BUFFER_NOTES)
 			pb_data_note(d,
 				     "buffer %u has %llu more chunk%s; show them with --buffer=%u",
 				     b->id, (unsigned long long)b->chunks, pb_plural(b->chunks),

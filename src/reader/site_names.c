@@ -27,6 +27,7 @@ struct module {
 };
 
 #define UNKNOWN 4096
+#define MODULE_NOTES 64		/* limit of the notes about modules without names */
 
 /* A site whose module isn't known. The text is "site:N". */
 struct unknown {
@@ -40,6 +41,7 @@ struct pb_symbols {
 	struct module *modules;		/* sorted by number */
 	size_t nr;
 	bool again;			/* a module has `again` set */
+	unsigned notes;			/* number of notes about modules without names */
 	struct unknown *unknown;	/* [UNKNOWN], or NULL if there was no unknown site yet; the
 					 * index is the low bits of the site's number */
 };
@@ -154,13 +156,25 @@ static int map_file(int dir_fd, const char *path, void **map, size_t *size)
 	return ret;
 }
 
+/* Adds a note about a module without names. */
+static void note(struct pb_symbols *s, const char *path, const char *what)
+{
+	if (s->notes++ < MODULE_NOTES)
+		pb_data_note(s->d, "%s%s: its functions have no names", path, what);
+	else
+		pb_data_note(s->d, "functions of more modules have no names");
+}
+
 /* The module can't be loaded now, because this process is short of descriptors or memory. A later
  * round may load it. If there are no more rounds, adds a note for the user. */
 static void load_later(struct pb_symbols *s, struct module *m, const char *path, int error)
 {
+	char why[128];
+
 	m->again = s->again = true;
+	snprintf(why, sizeof(why), ": %s", strerror(-error));
 	if (s->d->ended || !s->d->followed)
-		pb_data_note(s->d, "%s: %s: its functions have no names", path, strerror(-error));
+		note(s, path, why);
 }
 
 static void load(struct pb_symbols *s, struct module *m)
@@ -180,14 +194,12 @@ static void load(struct pb_symbols *s, struct module *m)
 		/* while a recording runs, or after its recorder was killed, the file may not have
 		 * been written yet */
 		s->d->damaged |= s->d->ended;
-		pb_data_note(s->d, "%s is missing: its functions have no names", path);
+		note(s, path, " is missing");
 		return;
 	}
 	if (pb_analysis_check(map, m->size)) {
 		s->d->damaged = true;
-		pb_data_note(s->d,
-			     "%s is damaged or of another version: its functions have no names",
-			     path);
+		note(s, path, " is damaged or of another version");
 		munmap(map, m->size);
 		return;
 	}

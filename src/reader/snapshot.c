@@ -38,7 +38,6 @@
 
 #define BATCH		64		/* number of chunks in one write: 1 MiB */
 #define DATA_WORDS	((PB_CHUNK_SIZE - PB_CHUNK_HEADER) / 8)
-#define META_MAX	(64u << 20)	/* the readers' limit (meta.c) */
 #define TRIES		3		/* limit of the tries to copy one chunk */
 
 struct copy {
@@ -412,25 +411,26 @@ static int take_records(struct writer *w, int modules, const char *at, const cha
 	return ret;
 }
 
-/* Reads the meta file from this offset on, even if it grows meanwhile. The caller frees *text. */
+/* Reads what the meta file has now, from this offset on. The caller sets *text to NULL and *len to
+ * 0, and frees *text. */
 static int read_meta(int from, uint64_t offset, char **text, size_t *len)
 {
-	struct stat st;
+	struct stat st = { 0 };
+	size_t size;
 	ssize_t n = 0;
 	int ret = 0, fd = openat(from, "meta", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-	*text = NULL;
-	*len = 0;
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st))
 		ret = -errno;
 	else if (!S_ISREG(st.st_mode))
 		ret = -EINVAL;
-	else if (!(*text = malloc(META_MAX)))
+	size = (uint64_t)st.st_size > offset ? (size_t)st.st_size - offset : 0;
+	if (!ret && !(*text = malloc(size + 1)))
 		ret = -ENOMEM;
-	while (!ret && *len < META_MAX &&
-	       (n = pread(fd, *text + *len, META_MAX - *len, (off_t)(offset + *len))) > 0)
+	while (!ret && *len < size &&
+	       (n = pread(fd, *text + *len, size - *len, (off_t)(offset + *len))) > 0)
 		*len += (size_t)n;
 	if (!ret && n < 0)
 		ret = -errno;

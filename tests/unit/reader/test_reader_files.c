@@ -20,6 +20,25 @@
 
 #define SECOND 1000000000ull
 
+static struct gen g;
+
+static struct pb_data *open_data(void)
+{
+	char err[5000];
+	struct pb_data *d = pb_data_open(dir, 0, err, sizeof(err));
+
+	assert_non_null(d);
+	return d;
+}
+
+static bool has_note(const struct pb_data *d, const char *part)
+{
+	for (size_t i = 0; i < d->nr_notes; i++)
+		if (strstr(d->notes[i], part))
+			return true;
+	return false;
+}
+
 /* With 2 ticks per ns, three readings: the machine slept for an hour between the second and the
  * third. It was awake for 10 s before the second reading, and for `awake` ns after it. */
 static void sleeps(struct pb_clock *c, const char *name, uint64_t awake)
@@ -77,10 +96,82 @@ static void test_sleep(void **state)
 	pb_clock_free(&c);
 }
 
+/* A recording of many program images has a large file `meta`. */
+static void test_large_meta(void **state)
+{
+	const size_t nr = 70 << 10;
+	struct pb_data *d;
+	char path[1000];
+
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = 0;
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	for (uint32_t i = 1; i <= nr; i++)
+		gen_image(&g, i, 100 + i, path);
+	gen_thread(&g, 1, 100, 100, "last", 7, 0);
+	gen_end(&g, GEN_START + 2 * SECOND);
+	d = open_data();
+	assert_int_equal(d->nr_images, nr + 1);
+	assert_int_equal(d->nr_threads, 1);
+	assert_true(d->ended);
+	assert_false(d->damaged);
+	assert_int_equal(d->nr_notes, 0);
+	pb_data_close(d);
+}
+
+static void write_chunk(void)
+{
+	gen_chunk(&g, 1, 100, 0, GEN_START);
+	for (int i = 0; i < 1000; i++)
+		gen_leaf(&g, 1, GEN_START + 100 + 10 * i, GEN_START + 105 + 10 * i);
+	gen_chunk_write(&g);
+}
+
+static void truncate_chunks(off_t by)
+{
+	char path[100];
+	off_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/chunks", dir);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	size = lseek(fd, 0, SEEK_END);
+	assert_int_equal(ftruncate(fd, size - by), 0);
+	close(fd);
+}
+
+/* Of the recorder's notes, the newest are kept, each once. They leave room for those of the
+ * reader. */
+static void test_notes(void **state)
+{
+	struct pb_data *d;
+	char text[32];
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	for (int i = 0; i < 80; i++) {
+		snprintf(text, sizeof(text), "note %d.", i);
+		for (int times = 0; times < 3; times++)
+			gen_meta(&g, PB_META_NOTE, "", 0, text);
+	}
+	write_chunk();
+	gen_end(&g, GEN_START + 2 * SECOND);
+	truncate_chunks(100);
+	d = open_data();
+	assert_int_equal(d->nr_notes, 1 + 64 + 1);
+	assert_string_equal(d->notes[0], "left out: 16 earlier notes of the recorder");
+	assert_false(has_note(d, "note 15."));
+	assert_string_equal(d->notes[1], "note 16.");
+	assert_string_equal(d->notes[64], "note 79.");
+	assert_true(has_note(d, "`chunks' is cut off"));
+	assert_true(d->damaged);
+	pb_data_close(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_sleep), cmocka_unit_test(test_large_meta),
+		cmocka_unit_test(test_notes),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
