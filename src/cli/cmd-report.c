@@ -83,7 +83,7 @@ static int print_diff(struct pb_view *now, const struct report *r, struct pb_rep
 		ret = pb_report_diff(now, &base, &former, report, r->sort, r->format);
 		pb_report_free(&former);
 	}
-	pb_view_close_other(&base);
+	pb_view_close_other(&base, &r->common, now);
 	return ret;
 }
 

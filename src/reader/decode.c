@@ -38,6 +38,19 @@ void pb_cursor_free(struct pb_cursor *c)
 	c->done = true;
 }
 
+/* Called if the records of a chunk, or the rest of them, can't be read. The files of a recording
+ * that has ended don't change, so they are damaged. */
+static void unreadable(struct pb_cursor *c, const char *why)
+{
+	struct pb_data *d = c->data;
+
+	c->read_errors++;
+	if (d->followed)
+		return;
+	d->damaged |= d->ended;
+	pb_data_note(d, "records can't be read (%s): their calls are missing", why);
+}
+
 /* Moves the unread words to the window's start, and reads more words from the file. False: the
  * window has no unread word, and the file has no more words. */
 static bool refill(struct pb_cursor *c)
@@ -55,7 +68,7 @@ static bool refill(struct pb_cursor *c)
 		n = pread(c->fd, c->window + left, want, (off_t)c->file_at);
 		if (n < 8) {
 			c->file_left = 0;
-			c->read_errors++;
+			unreadable(c, n < 0 ? strerror(errno) : "the file is cut off");
 		} else {
 			n &= ~7;
 			c->end += (uint32_t)n / 8;
@@ -133,6 +146,17 @@ static void report_progress(struct pb_data *d, const struct pb_chunk_ref *ref)
 		d->progress(d->progress_arg, d->bytes_read, d->bytes_to_read);
 }
 
+/* Returns NULL, or what is wrong. */
+static const char *read_header(int fd, uint64_t offset, const struct pb_chunk_ref *ref,
+			       struct pb_chunk *h)
+{
+	ssize_t n = pread(fd, h, sizeof(*h), (off_t)offset);
+
+	if (n != sizeof(*h))
+		return n < 0 ? strerror(errno) : "the file is cut off";
+	return h->serial == ref->serial && h->seq == ref->seq ? NULL : "the file has changed";
+}
+
 /* Opens the next chunk that can be read. False if there is none. */
 static bool next_chunk(struct pb_cursor *c)
 {
@@ -144,14 +168,14 @@ static bool next_chunk(struct pb_cursor *c)
 		struct pb_chunk h;
 		uint64_t offset;
 		int fd = pb_data_chunk_file(c->data, ref, &offset);
+		const char *error;
 
 		report_progress(c->data, ref);
 		if (!c->window)
 			c->window = malloc((size_t)c->window_words * 8);
-		if (!c->window ||
-		    pread(fd, &h, sizeof(h), (off_t)offset) != sizeof(h) ||
-		    h.serial != ref->serial || h.seq != ref->seq) {
-			c->read_errors++;
+		error = c->window ? read_header(fd, offset, ref, &h) : strerror(ENOMEM);
+		if (error) {
+			unreadable(c, error);
 			continue;
 		}
 		h.used = ref->used;

@@ -328,6 +328,12 @@ static int choose(struct pb_view *v, const struct pb_view_options *o, bool other
 	return (!other && check_tids(v, o)) || add_filters(v, o, other);
 }
 
+static void close_data(struct pb_view *v)
+{
+	pb_filters_free(v->filters);
+	pb_data_close(v->data);
+}
+
 static int open_data(struct pb_view *v, const struct pb_view_options *o, const char *dir,
 		     bool other)
 {
@@ -341,7 +347,7 @@ static int open_data(struct pb_view *v, const struct pb_view_options *o, const c
 	show_notes(v, o);
 	if (!choose(v, o, other))
 		return 0;
-	pb_view_close_other(v);
+	close_data(v);
 	return 1;
 }
 
@@ -373,21 +379,22 @@ int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const
 	return ret;
 }
 
-void pb_view_close_other(struct pb_view *v)
+void pb_view_close_other(struct pb_view *v, const struct pb_view_options *o, struct pb_view *first)
 {
-	pb_filters_free(v->filters);
-	pb_data_close(v->data);
+	first->other_damaged |= v->data->damaged;
+	show_notes(v, o);
+	close_data(v);
 }
 
 /* `ret` is the result of the view. Returns the exit status. */
 static int close_view(struct pb_view *v, const struct pb_view_options *o, int ret)
 {
 	int written = pb_out_close(v->out);
-	bool damaged = v->data->damaged;
+	bool damaged = v->data->damaged || v->other_damaged;
 	char text[256];
 
 	show_notes(v, o);
-	pb_view_close_other(v);
+	close_data(v);
 	if (ret > 0)
 		return ret;
 	/* all readable data was shown, and warnings have named the missing data */

@@ -63,7 +63,9 @@ struct pb_view_command {
  * returns 1. */
 int pb_view_open_other(struct pb_view *v, const struct pb_view_options *o, const char *dir,
 		       struct pb_out *out);
-void pb_view_close_other(struct pb_view *v);
+/* Closes the directory v. If it is damaged, prints the notes that were not printed yet, and the
+ * exit status of the command that shows `first` becomes 1. */
+void pb_view_close_other(struct pb_view *v, const struct pb_view_options *o, struct pb_view *first);
 
 int pb_view_run(const struct pb_view_command *c, int argc, char **argv, void *input,
 		struct pb_view_options *common);

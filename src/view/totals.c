@@ -102,14 +102,15 @@ void pb_view_json_totals(const struct pb_view *v, uint64_t calls, const struct p
 	pb_out_fmt(v->out, "\"calls\": %llu, \"records\": %llu, \"lost\": %llu, "
 			   "\"discarded\": %llu, \"missed\": %llu, \"jumps\": %llu, "
 			   "\"no_return\": %llu, \"chunks_missing\": %llu, "
-			   "\"overwritten\": %llu, \"bytes\": %llu, \"threads\": %zu, \"sites\": "
+			   "\"chunks_unreadable\": %llu, \"overwritten\": %llu, "
+			   "\"bytes\": %llu, \"threads\": %zu, \"sites\": "
 			   "%u, \"patched\": %u, \"refused\": %u, \"patch_ns\": %llu, "
 			   "\"start_ns\": %llu, \"max_stop_ns\": %llu, \"truncated\": %s, "
 			   "\"clock\": ",
 		   (ull)calls, (ull)t->records, (ull)t->lost, (ull)t->discarded,
 		   (ull)t->missed, (ull)t->unwritten, (ull)t->no_return, (ull)t->chunks_missing,
-		   (ull)d->end.overwritten, (ull)t->bytes, d->nr_threads, d->ready.sites,
-		   d->ready.patched, d->ready.refused, (ull)d->ready.patch_ns,
+		   (ull)t->read_errors, (ull)d->end.overwritten, (ull)t->bytes, d->nr_threads,
+		   d->ready.sites, d->ready.patched, d->ready.refused, (ull)d->ready.patch_ns,
 		   (ull)d->ready.start_ns, (ull)d->end.max_stop_ns,
 		   d->damaged || !d->ended ? "true" : "false");
 	pb_out_json(v->out, d->clock.name);

@@ -26,6 +26,7 @@ struct pb_view {
 	uint32_t max_depth;		/* 0: no limit */
 	uint64_t min_ns;		/* calls that took less time aren't shown */
 	struct pb_filters *filters;	/* NULL: none */
+	bool other_damaged;		/* the data is compared with damaged data */
 	size_t notes_shown;		/* how many of data->notes were printed to stderr */
 	struct pb_latest *latest;	/* `live` only (pb_view_line_ns()); else NULL */
 };

@@ -39,6 +39,21 @@ static bool has_note(const struct pb_data *d, const char *part)
 	return false;
 }
 
+/* Reads all events. Returns the time of the last event. */
+static uint64_t read_all(struct pb_data *d, struct pb_stream_totals *totals)
+{
+	struct pb_stream s;
+	struct pb_event ev;
+	uint64_t time = 0;
+
+	assert_int_equal(pb_stream_open(&s, d, true, NULL, 0), 0);
+	while (pb_stream_next(&s, &ev))
+		time = ev.time;
+	*totals = *pb_stream_totals(&s);
+	pb_stream_close(&s);
+	return time;
+}
+
 /* With 2 ticks per ns, three readings: the machine slept for an hour between the second and the
  * third. It was awake for 10 s before the second reading, and for `awake` ns after it. */
 static void sleeps(struct pb_clock *c, const char *name, uint64_t awake)
@@ -167,11 +182,35 @@ static void test_notes(void **state)
 	pb_data_close(d);
 }
 
+/* A chunk becomes unreadable after the directory was opened. */
+static void test_unreadable(void **state)
+{
+	struct pb_stream_totals totals;
+	struct pb_data *d;
+
+	for (int header = 0; header < 2; header++) {
+		gen_begin(&g, dir, "function_graph", "x86-tsc");
+		write_chunk();
+		gen_end(&g, GEN_START + 2 * SECOND);
+		d = open_data();
+		assert_false(d->damaged);
+		truncate_chunks(header ? 8010 : 8000);
+		for (int pass = 0; pass < 2; pass++) {
+			read_all(d, &totals);
+			assert_int_equal(totals.read_errors, 1);
+			assert_true(d->damaged);
+			assert_int_equal(d->nr_notes, 1);
+			assert_true(has_note(d, "records can't be read (the file is cut off)"));
+		}
+		pb_data_close(d);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleep), cmocka_unit_test(test_large_meta),
-		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_notes), cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -319,6 +319,22 @@ static void killed(const char *dir, uint64_t n)
 	gen_close(&g);
 }
 
+/* The recorder ended normally, but the file of chunks is cut off. */
+static void damaged(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	gen_leaf(&g, HELPER, T(1000), T(1100));
+	gen_leaf(&g, HELPER, T(1200), T(1300));
+	gen_chunk_write(&g);
+	if (ftruncate(g.chunks, lseek(g.chunks, 0, SEEK_CUR) - 5))
+		err(1, "ftruncate");
+	end(&g, 2000);
+}
+
 /* Two buffers. One thread wrote to both, another thread only to the second. */
 static void buffers(const char *dir, uint64_t n)
 {
@@ -421,14 +437,15 @@ static void bench_threads(const char *dir, uint64_t n)
 
 const char *const gen_scenarios[] = {
 	"basic", "skipped", "recursion", "tails", "lost", "threads", "stacks", "coroutines",
-	"killed", "buffers", "function", "function_untimed", "bench", "bench_threads", NULL
+	"killed", "damaged", "buffers", "function", "function_untimed", "bench",
+	"bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
 		basic, skipped, recursion, tails, lost, threads, stacks, coroutines, killed,
-		buffers, function, function_untimed, bench, bench_threads,
+		damaged, buffers, function, function_untimed, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

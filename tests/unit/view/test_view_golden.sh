@@ -64,6 +64,8 @@ check report-diff-lost.json basic report --diff lost --format=json
 # the difference of a time and of an unknown time isn't known
 check report-diff-killed killed report --diff basic
 check report-diff-untimed function_untimed report --diff basic -s self
+check report-damaged damaged report
+check report-diff-damaged basic report --diff damaged
 check report-diff-unknown basic report --diff nowhere
 check report-filter basic report -F work
 check report-notrace basic report -N work -N fib
