@@ -25,6 +25,7 @@ int pb_cursor_init(struct pb_cursor *c, struct pb_data *d, struct pb_stacks *sta
 	c->window_words = window_bytes / 8;
 	c->chunk.pid = thread->pid;
 	c->chunk.tid = thread->tid;
+	c->last = thread->start;
 	c->stack = pb_stacks_get(stacks, thread->pid, thread->serial, 0, 0);
 	c->shown = c->stack;
 	return c->stack ? 0 : -ENOMEM;

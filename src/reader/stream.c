@@ -217,12 +217,14 @@ const struct pb_stream_totals *pb_stream_totals(struct pb_stream *s)
 		t->chunks_missing += c->chunks_missing;
 		t->read_errors += c->read_errors;
 	}
-	/* meta also counts losses of threads that have no events in the data */
+	/* meta also counts what threads lost that have no events and no THREAD record */
 	if (s->nr == s->data->nr_threads && s->data->ended && !s->data->buffer) {
 		const struct pb_meta_end *end = &s->data->end;
 
 		if (end->lost > t->lost)
 			t->lost = end->lost;
+		if (end->no_return > t->no_return)
+			t->no_return = end->no_return;
 		if (end->chunks_overwritten > t->chunks_missing)
 			t->chunks_missing = end->chunks_overwritten;
 	}

@@ -206,11 +206,46 @@ static void test_unreadable(void **state)
 	}
 }
 
+/* If a thread has lost calls and has no chunk, the time of its losses is that of its first hit. */
+static void test_lost_only(void **state)
+{
+	struct pb_ring_thread t = { .serial = 1, .pid = 100, .tid = 100, .image = 1, .lost = 5,
+				    .start = GEN_START + 500 };
+	struct pb_stream_totals totals;
+	struct pb_data *d;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_meta(&g, PB_META_THREAD, &t, sizeof(t), "t");
+	gen_end(&g, GEN_START + 2 * SECOND);
+	d = open_data();
+	assert_int_equal(read_all(d, &totals), GEN_START + 500);
+	assert_int_equal(totals.lost, 5);
+	pb_data_close(d);
+}
+
+/* The END record also counts calls without return of threads that have no THREAD record. */
+static void test_no_return(void **state)
+{
+	struct pb_meta_end end = { .threads = 1, .no_return = 7 };
+	struct pb_stream_totals totals;
+	struct pb_data *d;
+
+	gen_begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "t", 0, 3);
+	gen_meta(&g, PB_META_END, &end, sizeof(end), NULL);
+	gen_close(&g);
+	d = open_data();
+	read_all(d, &totals);
+	assert_int_equal(totals.no_return, 7);
+	pb_data_close(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleep), cmocka_unit_test(test_large_meta),
 		cmocka_unit_test(test_notes), cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_lost_only), cmocka_unit_test(test_no_return),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
