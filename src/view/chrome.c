@@ -6,14 +6,19 @@
  *
  * Events of one track must nest. But a call on one stack may outlast calls on another stack. So
  * each stack that a program switches to has its own track.
+ *
+ * If processes have the same PID, because they are in different PID namespaces, all but the first
+ * of them are shown with a number in place of the PID.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "view/same_pids.h"
 #include "view/select.h"
 
-#define TRACK_BASE	0x40000000u	/* greater than all thread numbers of Linux */
+#define TRACK_BASE	0x40000000u	/* greater than all thread numbers of Linux. After it come
+					 * the numbers of processes, then those of tracks */
 
 typedef unsigned long long ull;
 
@@ -28,6 +33,8 @@ struct chrome {
 	const struct pb_view *v;
 	struct pb_out *o;
 	bool any;
+	uint32_t processes;		/* how many processes have a number in place of a PID */
+	uint32_t *numbers;		/* for each thread, its process' number, or 0 */
 	uint32_t tracks;		/* number of tracks that were made for stacks */
 	struct lifetime *lives;		/* an element for each thread; the elements are merged and
 					 * sorted at the end */
@@ -37,6 +44,20 @@ struct chrome {
 static void print_us(struct chrome *c, const char *name, uint64_t ns)
 {
 	pb_out_fmt(c->o, ",\"%s\":%llu.%03llu", name, (ull)(ns / 1000), (ull)(ns % 1000));
+}
+
+/* Returns the number that is shown as the PID of a thread's process. `serial` is the thread's. */
+static uint32_t shown_pid(const struct chrome *c, uint32_t serial, uint32_t pid)
+{
+	const struct pb_data *d = c->v->data;
+	const struct pb_thread *t = c->processes ? pb_data_thread(d, serial) : NULL;
+
+	return t && c->numbers[t - d->threads] ? TRACK_BASE + c->numbers[t - d->threads] : pid;
+}
+
+static uint32_t stack_pid(const struct chrome *c, const struct pb_call_stack *s)
+{
+	return shown_pid(c, s->serial, s->pid);
 }
 
 static void begin(struct chrome *c, char phase, uint32_t pid, uint32_t tid)
@@ -72,9 +93,9 @@ static uint32_t track(struct chrome *c, struct pb_call_stack *s, uint32_t tid)
 	if (pb_stack_is_own(s))
 		return tid;
 	if (!s->user) {
-		s->user = ++c->tracks;
+		s->user = c->processes + ++c->tracks;
 		snprintf(name, sizeof(name), "stack %#llx", (ull)s->id);
-		print_name(c, "thread_name", s->pid, TRACK_BASE + s->user, name);
+		print_name(c, "thread_name", stack_pid(c, s), TRACK_BASE + s->user, name);
 	}
 	return TRACK_BASE + s->user;
 }
@@ -92,7 +113,7 @@ static void print_call(struct chrome *c, struct pb_call_stack *s, uint32_t tid, 
 	uint64_t ns = pb_clock_ns(clock, start);
 
 	tid = track(c, s, tid);
-	begin(c, 'X', s->pid, tid);
+	begin(c, 'X', stack_pid(c, s), tid);
 	print_us(c, "ts", ns);
 	print_us(c, "dur", pb_clock_ns(clock, end) - ns);
 	print_function(c, image, site);
@@ -127,7 +148,7 @@ static void call(struct chrome *c, const struct pb_event *ev, uint32_t select, b
 
 static void lost(struct chrome *c, const struct pb_event *ev)
 {
-	begin(c, 'i', ev->pid, ev->tid);
+	begin(c, 'i', shown_pid(c, ev->thread->serial, ev->pid), ev->tid);
 	print_us(c, "ts", pb_clock_ns(&c->v->data->clock, ev->time));
 	pb_out_fmt(c->o, ",\"s\":\"t\",\"name\":\"lost records\",\"args\":{\"count\":%llu}}",
 		   (ull)ev->value);
@@ -138,7 +159,7 @@ static void on_event(struct chrome *c, const struct pb_event *ev)
 	struct lifetime *life = &c->lives[ev->thread - c->v->data->threads];
 	uint32_t select = pb_select(c->v, ev);
 
-	life->pid = ev->pid;
+	life->pid = shown_pid(c, ev->thread->serial, ev->pid);
 	life->image = ev->image;
 	if (ev->time > life->latest)
 		life->latest = ev->time;
@@ -189,7 +210,7 @@ static void merge_lives(struct chrome *c)
 static void open_call(struct chrome *c, struct pb_call_stack *s, uint32_t select, uint32_t site,
 		      uint64_t start, bool inherited)
 {
-	struct lifetime key = { .pid = s->pid, .image = s->image };
+	struct lifetime key = { .pid = stack_pid(c, s), .image = s->image };
 	const struct lifetime *life = bsearch(&key, c->lives, c->nr_lives, sizeof(key), by_image);
 	uint64_t end = life && life->latest > start ? life->latest : start;
 
@@ -217,16 +238,32 @@ static void open_calls(struct chrome *c, struct pb_stream *stream)
 	}
 }
 
+struct named {
+	uint32_t pid;			/* as it is shown */
+	const struct pb_thread *thread;
+};
+
 static int by_tid(const void *a, const void *b)
 {
-	const struct pb_thread *x = *(const struct pb_thread *const *)a;
-	const struct pb_thread *y = *(const struct pb_thread *const *)b;
+	const struct named *x = a, *y = b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
+	if (x->thread->tid != y->thread->tid)
+		return x->thread->tid < y->thread->tid ? -1 : 1;
+	return x->thread->serial < y->thread->serial ? -1 : x->thread->serial > y->thread->serial;
+}
+
+static void print_process_name(struct chrome *c, const struct named *n)
+{
+	const char *comm = pb_view_comm(n->thread);
+	char name[64];
+
+	if (n->pid == n->thread->pid)
+		snprintf(name, sizeof(name), "%s", comm);
+	else
+		snprintf(name, sizeof(name), "%s (PID %u)", comm, n->thread->pid);
+	print_name(c, "process_name", n->pid, n->thread->tid, name);
 }
 
 /* Prints the last name of each thread. A process gets the name of its main thread. If a thread has
@@ -234,23 +271,41 @@ static int by_tid(const void *a, const void *b)
 static void print_names(struct chrome *c)
 {
 	const struct pb_data *d = c->v->data;
-	const struct pb_thread **list = calloc(d->nr_threads + 1, sizeof(*list));
+	struct named *list = calloc(d->nr_threads + 1, sizeof(*list));
 
 	if (!list)
 		return;
-	for (size_t i = 0; i < d->nr_threads; i++)
-		list[i] = &d->threads[i];
+	for (size_t i = 0; i < d->nr_threads; i++) {
+		const struct pb_thread *t = &d->threads[i];
+
+		list[i] = (struct named){ shown_pid(c, t->serial, t->pid), t };
+	}
 	qsort(list, d->nr_threads, sizeof(*list), by_tid);
 	for (size_t i = 0; i < d->nr_threads; i++) {
-		if (i + 1 < d->nr_threads && list[i]->tid == list[i + 1]->tid &&
-		    list[i]->pid == list[i + 1]->pid)
+		const struct named *n = &list[i];
+
+		if (i + 1 < d->nr_threads && n->thread->tid == n[1].thread->tid &&
+		    n->pid == n[1].pid)
 			continue;
-		if (list[i]->tid == list[i]->pid)
-			print_name(c, "process_name", list[i]->pid, list[i]->tid,
-				   pb_view_comm(list[i]));
-		print_name(c, "thread_name", list[i]->pid, list[i]->tid, pb_view_comm(list[i]));
+		if (n->thread->tid == n->thread->pid)
+			print_process_name(c, n);
+		print_name(c, "thread_name", n->pid, n->thread->tid, pb_view_comm(n->thread));
 	}
 	free(list);
+}
+
+static int open_chrome(struct chrome *c, struct pb_stream *s)
+{
+	const struct pb_view *v = c->v;
+	struct pb_data *d = v->data;
+	int ret = -ENOMEM;
+
+	c->nr_lives = d->nr_threads;
+	c->lives = calloc(d->nr_threads + 1, sizeof(*c->lives));
+	c->numbers = calloc(d->nr_threads + 1, sizeof(*c->numbers));
+	if (c->lives && c->numbers)
+		ret = pb_same_pids(d, c->numbers, &c->processes);
+	return ret ? ret : pb_stream_open(s, d, true, v->tids, v->nr_tids);
 }
 
 int pb_view_chrome(const struct pb_view *v)
@@ -259,12 +314,10 @@ int pb_view_chrome(const struct pb_view *v)
 	const struct pb_data *d = v->data;
 	struct pb_stream s;
 	struct pb_event ev;
-	int ret;
+	int ret = open_chrome(&c, &s);
 
-	c.nr_lives = d->nr_threads;
-	c.lives = calloc(d->nr_threads + 1, sizeof(*c.lives));
-	ret = c.lives ? pb_stream_open(&s, v->data, true, v->tids, v->nr_tids) : -ENOMEM;
 	if (ret) {
+		free(c.numbers);
 		free(c.lives);
 		return ret;
 	}
@@ -279,6 +332,7 @@ int pb_view_chrome(const struct pb_view *v)
 	pb_out_json(v->out, d->clock.name);
 	pb_out_str(v->out, "}}\n");
 	pb_stream_close(&s);
+	free(c.numbers);
 	free(c.lives);
 	return 0;
 }

@@ -383,6 +383,42 @@ static void function_untimed(const char *dir, uint64_t n)
 	function_calls(dir, "none");
 }
 
+static void call_main(struct gen *g, uint32_t serial, uint32_t image, uint32_t tid, uint64_t start,
+		      uint64_t end)
+{
+	gen_chunk(g, serial, tid, 0, T(start));
+	g->head.image = image;
+	gen_entry(g, MAIN, T(start));
+	gen_leaf(g, HELPER, T(start + 100), T(start + 200));
+	if (end)
+		gen_exit(g, MAIN, T(end));
+	gen_chunk_write(g);
+}
+
+/* Two processes with the PID 100, which run at the same time. The first has two threads and makes
+ * an exec; the second has two threads, and a call that is open at the end. */
+static void same_pids(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	for (uint32_t image = 2; image <= 3; image++) {
+		gen_image(&g, image, 100, "/usr/bin/victim");
+		gen_module(&g, image, 1, 100, 1, 0x555555554000, names, pb_array_size(names));
+	}
+	gen_thread(&g, 1, 100, 100, "first", 0, 0);
+	gen_thread(&g, 2, 100, 101, "worker1", 0, 0);
+	gen_thread(&g, 3, 100, 100, "second", 3, 0);
+	gen_thread(&g, 4, 100, 101, "worker2", 0, 0);
+	gen_thread(&g, 5, 100, 100, "exec", 0, 0);
+	call_main(&g, 1, 1, 100, 1000, 5000);
+	call_main(&g, 2, 1, 101, 1500, 4000);
+	call_main(&g, 3, 2, 100, 2000, 0);
+	call_main(&g, 4, 2, 101, 2500, 7000);
+	call_main(&g, 5, 3, 100, 6000, 9000);
+	end(&g, 10000);
+}
+
 /* Writes the chunks of one thread with about n calls, which nest as in real programs. */
 static void bench_calls(struct gen *g, uint64_t n, uint32_t serial, uint32_t threads)
 {
@@ -437,7 +473,7 @@ static void bench_threads(const char *dir, uint64_t n)
 
 const char *const gen_scenarios[] = {
 	"basic", "skipped", "recursion", "tails", "lost", "threads", "stacks", "coroutines",
-	"killed", "damaged", "buffers", "function", "function_untimed", "bench",
+	"killed", "damaged", "buffers", "function", "function_untimed", "same_pids", "bench",
 	"bench_threads", NULL
 };
 
@@ -445,7 +481,7 @@ int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
 		basic, skipped, recursion, tails, lost, threads, stacks, coroutines, killed,
-		damaged, buffers, function, function_untimed, bench, bench_threads,
+		damaged, buffers, function, function_untimed, same_pids, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)
