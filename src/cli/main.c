@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of subcommands. main() uses the table to find the subcommand and to print help. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,11 +86,23 @@ static void finish_output(int status, void *arg)
 		_exit(1);
 }
 
+/* If a standard descriptor is closed, a file that is opened later would get its number, and
+ * messages would be written into this file. So its number is taken by a descriptor with O_PATH,
+ * which gives EBADF for each read and write, as a closed one does. The traced program doesn't
+ * inherit it. */
+static void hold_closed(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/", O_PATH | O_CLOEXEC);	/* gets the lowest free number */
+}
+
 int main(int argc, char **argv)
 {
 	static char name[64];
 	const struct pb_command *c;
 
+	hold_closed();
 	record_signals_prepare();
 	on_exit(finish_output, NULL);
 	argp_err_exit_status = 2;
