@@ -349,19 +349,57 @@ static const struct pb_module_map *map_of_address(struct pb_symbols *s, size_t i
 	return best;
 }
 
+/* What is at an address; NULL: unknown. */
+struct place {
+	const struct pb_module_map *map;
+	struct module *m;
+	const struct pb_func *f;
+};
+
+static struct place find_place(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
+			       uint64_t address)
+{
+	struct place p = { .map = map_of_address(s, image, pid, clock, address) };
+
+	p.m = p.map ? find_module(s, p.map->module) : NULL;
+	p.f = p.m ? pb_analysis_find(p.m->map, address - p.map->bias) : NULL;
+	return p;
+}
+
+static void print_place(struct pb_symbols *s, const struct place *p, uint64_t address, char *buf,
+			size_t len)
+{
+	if (p->f)
+		snprintf(buf, len, "%s",
+			 func_name(s, p->m, (uint32_t)(p->f - pb_analysis_funcs(p->m->map))));
+	else if (p->m)
+		snprintf(buf, len, "%s+%#llx", p->m->soname,
+			 (unsigned long long)(address - p->map->bias));
+	else
+		snprintf(buf, len, "%#llx", (unsigned long long)address);
+}
+
 void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
 			uint64_t address, char *buf, size_t len)
 {
-	const struct pb_module_map *map = map_of_address(s, image, pid, clock, address);
-	struct module *m = map ? find_module(s, map->module) : NULL;
-	const struct pb_func *f = m ? pb_analysis_find(m->map, address - map->bias) : NULL;
+	struct place p = find_place(s, image, pid, clock, address);
 
-	if (f)
-		snprintf(buf, len, "%s",
-			 func_name(s, m, (uint32_t)(f - pb_analysis_funcs(m->map))));
-	else if (m)
-		snprintf(buf, len, "%s+%#llx", m->soname,
-			 (unsigned long long)(address - map->bias));
-	else
-		snprintf(buf, len, "%#llx", (unsigned long long)address);
+	print_place(s, &p, address, buf, len);
+}
+
+/* If a call is the last instruction of its function, its return address is after the function. But
+ * the return address of a signal handler is the first byte of a function (__restore_rt) to which no
+ * call leads. libc puts a nop that belongs to no function before it. */
+void pb_symbols_caller(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
+		       uint64_t address, char *buf, size_t len)
+{
+	struct place p = find_place(s, image, pid, clock, address);
+
+	if (!p.f || p.f->addr == address - p.map->bias) {
+		struct place before = find_place(s, image, pid, clock, address - 1);
+
+		if (before.f)
+			p = before;
+	}
+	print_place(s, &p, address, buf, len);
 }

@@ -51,4 +51,8 @@ struct pb_function pb_symbols_site(struct pb_symbols *s, size_t image, uint32_t 
  * writes the address in hex. */
 void pb_symbols_address(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
 			uint64_t address, char *buf, size_t len);
+/* Like pb_symbols_address(), but writes the name of the function that made the call with this
+ * return address. */
+void pb_symbols_caller(struct pb_symbols *s, size_t image, uint32_t pid, uint64_t clock,
+		       uint64_t address, char *buf, size_t len);
 #endif

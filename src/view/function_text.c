@@ -50,8 +50,8 @@ static void print_line(const struct pb_view *v, const struct pb_event *ev)
 	pb_out_str(o, ": ");
 	pb_out_str(o, pb_symbols_site(v->data->symbols, ev->image, ev->site).name);
 	if (ev->value) {
-		pb_symbols_address(v->data->symbols, ev->image, ev->pid, ev->time, ev->value,
-				   parent, sizeof(parent));
+		pb_symbols_caller(v->data->symbols, ev->image, ev->pid, ev->time, ev->value,
+				  parent, sizeof(parent));
 		pb_out_str(o, " <-");
 		pb_out_str(o, parent);
 	}

@@ -240,12 +240,44 @@ static void test_no_return(void **state)
 	pb_data_close(d);
 }
 
+/* The functions follow each other without a gap: at 0x1000, 0x1100 and 0x1200. */
+static void test_callers(void **state)
+{
+	static const char *const names[] = { "one", "two", "three" };
+	static const struct { uint64_t address; const char *caller, *name; } cases[] = {
+		{ 0x1010, "one", "one" }, { 0x1100, "one", "two" }, { 0x1101, "two", "two" },
+		{ 0x1000, "one", "one" },	/* no function ends here: as __restore_rt */
+		{ 0x1300, "three", "module1.so+0x1300" },
+		{ 0x1310, "module1.so+0x1310", "module1.so+0x1310" },
+		{ 0x2300, "0x7f0000002300", "0x7f0000002300" },
+	};
+	const uint64_t bias = 0x7f0000000000;
+	struct pb_data *d;
+	char buf[100];
+
+	gen_begin(&g, dir, "function", "x86-tsc");
+	gen_image(&g, 1, 100, "/usr/bin/victim");
+	gen_module(&g, 1, 1, 100, 1, bias, names, 3);
+	gen_end(&g, GEN_START + 2 * SECOND);
+	d = open_data();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pb_symbols_caller(d->symbols, 1, 100, GEN_START + 1, bias + cases[i].address, buf,
+				  sizeof(buf));
+		assert_string_equal(buf, cases[i].caller);
+		pb_symbols_address(d->symbols, 1, 100, GEN_START + 1, bias + cases[i].address, buf,
+				   sizeof(buf));
+		assert_string_equal(buf, cases[i].name);
+	}
+	pb_data_close(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sleep), cmocka_unit_test(test_large_meta),
 		cmocka_unit_test(test_notes), cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_lost_only), cmocka_unit_test(test_no_return),
+		cmocka_unit_test(test_callers),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
