@@ -79,14 +79,16 @@ void pb_screen_size(const struct pb_out *o, unsigned *lines, unsigned *columns)
 	*columns = size.ws_col;
 }
 
+/* Each line is cleared before its text is written. After a text that fills the line, the cursor is
+ * still on the last character, and clearing the rest of the line would erase it. */
 void pb_screen_begin(struct pb_out *o)
 {
-	pb_out_str(o, "\033[H");
+	pb_out_str(o, "\033[H\033[K");
 }
 
 void pb_screen_line(struct pb_out *o)
 {
-	pb_out_str(o, "\033[K\n");
+	pb_out_str(o, "\n\033[K");
 }
 
 void pb_screen_end(struct pb_out *o)
