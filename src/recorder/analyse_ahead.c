@@ -418,6 +418,19 @@ static bool start_thread(pthread_t *t, void *(*fn)(void *), void *arg)
 	return !err;
 }
 
+/* The deadline is on CLOCK_MONOTONIC, because CLOCK_REALTIME can be set. */
+static void init_changed(struct record_ahead *a)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&a->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	clock_gettime(CLOCK_MONOTONIC, &a->deadline);
+	a->deadline.tv_sec += LIST_SECONDS;
+}
+
 struct record_ahead *record_ahead_start(const struct record_options *o,
 					const struct record_target *t)
 {
@@ -442,10 +455,8 @@ struct record_ahead *record_ahead_start(const struct record_options *o,
 		 files.rlim_cur / 2 < UINT_MAX ? (unsigned)(files.rlim_cur / 2) : UINT_MAX;
 	a->read_ahead = pages > 0 ? (uint64_t)pages / 2 * 4096 : 0;
 	pthread_mutex_init(&a->lock, NULL);
-	pthread_cond_init(&a->changed, NULL);
+	init_changed(a);
 	pthread_cond_init(&a->todo, NULL);
-	clock_gettime(CLOCK_REALTIME, &a->deadline);
-	a->deadline.tv_sec += LIST_SECONDS;
 	add_job(a, t->pid ? t->exe : exe);
 	if (!a->nr || !a->max)
 		return a;

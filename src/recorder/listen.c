@@ -45,10 +45,21 @@ bool record_listen_accept(int listen_fd, struct record_peer *peer)
 	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ||
 	    (geteuid() && cred.uid != geteuid())) {
 		close(peer->fd);
+		errno = EAGAIN;
 		return false;
 	}
 	peer->pid = cred.pid;
 	return true;
+}
+
+bool record_listen_client(const struct record_server *s, struct record_peer *peer)
+{
+	if (record_listen_accept(s->session->control_fd, peer))
+		return true;
+	/* the socket remains readable, and the main loop would try again at once */
+	if (errno != EAGAIN)
+		usleep(FULL_US);
+	return false;
 }
 
 /* Returns whether the peer may be an agent of this session. If a single process was attached, only

@@ -27,4 +27,7 @@ bool record_listen_next(struct record_server *s, struct record_peer *peer);
 /* Accepts a peer from a socket. Refuses processes of other users, unless the recorder is root.
  * Context: any thread. */
 bool record_listen_accept(int listen_fd, struct record_peer *peer);
+/* Accepts a client from the control socket. Returns false if there is none. If no descriptor is
+ * free, pauses before it returns false. */
+bool record_listen_client(const struct record_server *s, struct record_peer *peer);
 #endif

@@ -557,7 +557,7 @@ void record_server_handle(struct record_server *s, const struct pollfd *fds, uns
 	conns_sweep(s);
 	if (fds[0].revents & POLLIN && record_listen_next(s, &peer))
 		conn_add(s, &peer, false);
-	if (fds[1].revents & POLLIN && record_listen_accept(s->session->control_fd, &peer))
+	if (fds[1].revents & POLLIN && record_listen_client(s, &peer))
 		conn_add(s, &peer, true);
 }
 
