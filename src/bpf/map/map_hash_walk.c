@@ -76,21 +76,43 @@ static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct s
 	s->more = false;
 }
 
-static bool lives(struct pb_bpf_map *m, uint32_t link, uint64_t tag)
+/* Returns whether the collected element is still in its bucket's list. An element also gets another
+ * tag when its successor is unlinked. In this case, stores the new tag in *tag. */
+static bool lives(struct pb_bpf_map *m, uint32_t bucket, uint32_t link, uint64_t *tag)
 {
 	uint64_t word = pb_load(&elem(m, link)->next);
 
-	return !STATE(word) && (word & TAGS) == tag;
+	if (STATE(word))
+		return false;
+	if ((word & TAGS) == *tag)
+		return true;
+	*tag = word & TAGS;
+	return pb_bpf_hash_in_list(m, bucket, link) == 1;
+}
+
+/* Copies the key of the i-th collected element. False: the element is deleted. If the tag changes,
+ * the copy is repeated, because the element may have been reused for another key of the bucket. */
+static bool copy_key(struct pb_bpf_map *m, uint32_t bucket, struct seen *s, uint32_t i, void *key)
+{
+	for (int walks = 0; walks < MAX_WALKS; walks++) {
+		uint64_t was = s->tag[i];
+
+		memcpy(key, elem(m, s->link[i])->key, m->attr.key_size);
+		pb_barrier();
+		if (!lives(m, bucket, s->link[i], &s->tag[i]))
+			return false;
+		if (s->tag[i] == was)
+			return true;
+	}
+	return false;
 }
 
 /* Copies the key of the first collected element that isn't deleted. */
-static bool copy_key(struct pb_bpf_map *m, const struct seen *s, void *next)
+static bool copy_first(struct pb_bpf_map *m, uint32_t bucket, struct seen *s, void *next)
 {
-	for (uint32_t i = 0; i < s->nr; i++) {
-		memcpy(next, elem(m, s->link[i])->key, m->attr.key_size);
-		if (lives(m, s->link[i], s->tag[i]))
+	for (uint32_t i = 0; i < s->nr; i++)
+		if (copy_key(m, bucket, s, i, next))
 			return true;
-	}
 	return false;
 }
 
@@ -111,7 +133,7 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 		/* if all collected elements are deleted by now, look again */
 		for (int walks = 0; walks < MOST; walks++) {
 			look(m, (uint32_t)bucket, after, &s);
-			if (copy_key(m, &s, next))
+			if (copy_first(m, (uint32_t)bucket, &s, next))
 				return 0;
 			if (!s.nr)
 				break;
@@ -135,7 +157,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 			look(m, (uint32_t)bucket, after, &s);
 			for (uint32_t i = 0; i < s.nr; i++) {
 				after = s.link[i];
-				if (!lives(m, after, s.tag[i]))
+				if (!lives(m, (uint32_t)bucket, after, &s.tag[i]))
 					continue;
 				nr++;
 				if (fn(arg, m, elem(m, after)->key, is_percpu(m->attr.type) ?
@@ -160,11 +182,11 @@ static int read_or_take(struct pb_bpf_map *m, const void *key, void *value, uint
 }
 
 /* Copies all keys and values of a bucket to arrays with `room` elements. If `take` is set, also
- * removes the keys. Returns the number of elements that were copied. Sets *full if there is no room
- * for all. If *full is set and `take` isn't, returns 0, and a later batch reads the whole bucket
- * again. */
+ * removes the keys. Returns the number of elements that were copied. *err: -ENOSPC if there is no
+ * room for all elements, or the error of an element that can't be read. After an error without
+ * `take`, returns 0, and a later batch reads the whole bucket again. */
 static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, char *values,
-			     uint32_t room, uint64_t flags, bool take, bool *full)
+			     uint32_t room, uint64_t flags, bool take, int *err)
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t after = 0, nr = 0, before;
@@ -173,18 +195,22 @@ static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, 
 	do {
 		before = nr;
 		look(m, bucket, after, &s);
-		*full = s.more && !take ? s.nr >= room - nr : s.nr > room - nr;
-		if (*full)
-			return take ? nr : 0;
-		for (uint32_t i = 0; i < s.nr; i++) {
+		if (s.more && !take ? s.nr >= room - nr : s.nr > room - nr)
+			*err = -ENOSPC;
+		for (uint32_t i = 0; i < s.nr && !*err; i++) {
+			char *key = keys + (uint64_t)nr * m->attr.key_size;
+
 			after = s.link[i];
-			memcpy(keys + (uint64_t)nr * m->attr.key_size, elem(m, after)->key,
-			       m->attr.key_size);
-			if (lives(m, after, s.tag[i]) &&
-			    !read_or_take(m, keys + (uint64_t)nr * m->attr.key_size,
-					  values + nr * value_size, flags, take))
+			if (!copy_key(m, bucket, &s, i, key))
+				continue;
+			*err = read_or_take(m, key, values + nr * value_size, flags, take);
+			if (!*err)
 				nr++;
+			else if (*err == -ENOENT)
+				*err = 0;
 		}
+		if (*err)
+			return take ? nr : 0;
 		if (take)
 			after = 0;	/* the element `after` is removed: begin at the head */
 	} while (s.more && (!take || nr > before));
@@ -196,19 +222,18 @@ int pb_bpf_hash_batch(struct pb_bpf_map *m, uint32_t *batch, void *keys, void *v
 {
 	uint64_t value_size = pb_bpf_map_value_size(m);
 	uint32_t most = *count;
+	int err = 0;
 
 	*count = 0;
 	for (; *batch <= m->mask; ++*batch) {
-		bool full;
-
 		if (LINK(pb_load(&m->buckets[*batch])) & END)
 			continue;
 		*count += batch_bucket(m, *batch,
 				       (char *)keys + (uint64_t)*count * m->attr.key_size,
 				       (char *)values + *count * value_size, most - *count, flags,
-				       take, &full);
-		if (full)
-			return *count ? 0 : -ENOSPC;
+				       take, &err);
+		if (err)
+			return err == -ENOSPC && *count ? 0 : err;
 	}
 	return -ENOENT;
 }

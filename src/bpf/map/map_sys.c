@@ -171,8 +171,7 @@ static int hash_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b, bo
 		return -ENOENT;
 	}
 	err = pb_bpf_hash_batch(m, &batch, b->keys, b->values, b->count, b->elem_flags, take);
-	if (err != -ENOSPC)
-		memcpy(b->out, &batch, 4);
+	memcpy(b->out, &batch, 4);
 	return err;
 }
 

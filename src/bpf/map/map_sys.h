@@ -37,7 +37,8 @@ int pb_bpf_map_freeze(struct pb_bpf_map *map);
  * the map's elements that were processed. in: the position at which to begin; NULL: at the first
  * element. out: receives the position at which to continue. For a hash a position has 4 bytes. For
  * other types a position is a key. -ENOENT: the map has no more elements. -ENOSPC: the arrays have
- * too little room for all elements of a hash's bucket.
+ * too little room for all elements of a hash's bucket; a batch with more room may continue at
+ * `out`.
  */
 struct pb_bpf_map_batch {
 	const void *in;
