@@ -4,7 +4,7 @@
 #include "bpf/map/map_priv.h"
 #include "bpf/map/map_sys.h"
 
-static bool is_hash(const struct pb_bpf_map *m)
+bool pb_bpf_map_is_hash(const struct pb_bpf_map *m)
 {
 	switch (m->attr.type) {
 	case BPF_MAP_TYPE_HASH:
@@ -138,7 +138,7 @@ static uint32_t batches(const struct pb_bpf_map *m)
 	case BPF_MAP_TYPE_LPM_TRIE:
 		return LOOKUP | UPDATE | DELETE;
 	default:
-		return is_hash(m) ? LOOKUP | TAKE | UPDATE | DELETE : 0;
+		return pb_bpf_map_is_hash(m) ? LOOKUP | TAKE | UPDATE | DELETE : 0;
 	}
 }
 
@@ -152,7 +152,7 @@ static int batch_begin(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b, u
 	if (!(batches(m) & what))
 		return -PB_BPF_ENOTSUPP;
 	if (b->elem_flags & ~(uint64_t)BPF_F_LOCK || lock_missing(m, b->elem_flags) ||
-	    (is_hash(m) && what & (LOOKUP | TAKE) && b->flags))
+	    (pb_bpf_map_is_hash(m) && what & (LOOKUP | TAKE) && b->flags))
 		return -EINVAL;
 	return 0;
 }
@@ -214,7 +214,9 @@ int pb_bpf_map_lookup_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch 
 {
 	int err = batch_begin(m, b, LOOKUP);
 
-	return err ? err : is_hash(m) ? hash_batch(m, b, false) : walk_batch(m, b);
+	if (err)
+		return err;
+	return pb_bpf_map_is_hash(m) ? hash_batch(m, b, false) : walk_batch(m, b);
 }
 
 int pb_bpf_map_lookup_and_delete_batch(struct pb_bpf_map *m, const struct pb_bpf_map_batch *b)

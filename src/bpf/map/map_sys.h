@@ -15,6 +15,9 @@
 /* Returns the number of bytes of a value in calls from outside. */
 uint64_t pb_bpf_map_value_size(const struct pb_bpf_map *map);
 
+/* Returns whether the map is a hash of any type. */
+bool pb_bpf_map_is_hash(const struct pb_bpf_map *map);
+
 int pb_bpf_map_lookup_elem(struct pb_bpf_map *map, const void *key, void *value, uint64_t flags);
 int pb_bpf_map_update_elem(struct pb_bpf_map *map, const void *key, const void *value,
 			   uint64_t flags);

@@ -202,6 +202,13 @@ struct bpf_words {
 	void *arg;
 };
 
+/* A callback for an element. err: if it isn't 0, the value can't be read. Returns 0 to continue. */
+typedef int bpf_element_fn(void *arg, const struct pb_bpf_map *map, const uint8_t *key,
+			   const uint8_t *value, int err);
+/* Calls fn for each element of a map that has keys. If fn doesn't return 0, stops and returns fn's
+ * result. Returns 1 after a message if the elements can't be read. */
+int bpf_map_each(const char *command, struct pb_bpf_map *map, bpf_element_fn *fn, void *arg);
+
 /* Prints a map's elements to stdout. Returns 0, or 1 after a message. */
 int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *words);
 void bpf_map_show_element(const struct pb_bpf_map *map, const uint8_t *key, const uint8_t *value,

@@ -98,25 +98,19 @@ static int load_id(struct bpf_session *s, uint32_t id)
 	return ret;
 }
 
-static int open_elements(struct bpf_session *s, struct pb_bpf_map *map)
+static int open_element(void *arg, const struct pb_bpf_map *map, const uint8_t *key,
+			const uint8_t *value, int err)
 {
-	bool progs = map->attr.type == BPF_MAP_TYPE_PROG_ARRAY;
-	uint8_t *keys = calloc(2, map->attr.key_size + 1), *next = keys + map->attr.key_size;
+	struct bpf_session *s = arg;
 	uint32_t id;
-	int ret = keys ? 0 : pb_error(s->command, "out of memory");
 
-	for (bool first = true; !ret && !pb_bpf_map_get_next_key(map, first ? NULL : keys, next);
-	     first = false) {
-		memcpy(keys, next, map->attr.key_size);
-		if (pb_bpf_map_lookup_elem(map, keys, &id, 0))
-			continue;
-		if (progs)
-			ret = load_id(s, id);
-		else
-			bpf_pin_map_id(s, id);
-	}
-	free(keys);
-	return ret;
+	if (err)
+		return 0;
+	memcpy(&id, value, sizeof(id));
+	if (map->attr.type == BPF_MAP_TYPE_PROG_ARRAY)
+		return load_id(s, id);
+	bpf_pin_map_id(s, id);
+	return 0;
 }
 
 int bpf_pin_elements(struct bpf_session *s)
@@ -129,7 +123,7 @@ int bpf_pin_elements(struct bpf_session *s)
 
 		if (type == BPF_MAP_TYPE_PROG_ARRAY || type == BPF_MAP_TYPE_ARRAY_OF_MAPS ||
 		    type == BPF_MAP_TYPE_HASH_OF_MAPS)
-			ret = open_elements(s, s->map[i]);
+			ret = bpf_map_each(s->command, s->map[i], open_element, s);
 	}
 	return ret;
 }

@@ -149,43 +149,48 @@ static void show_number(uint32_t nr, uint32_t zeros)
 	putchar('\n');
 }
 
+struct shown {
+	const struct bpf_words *w;
+	uint32_t nr, zeros;
+};
+
+static int show_element(void *arg, const struct pb_bpf_map *map, const uint8_t *key,
+			const uint8_t *value, int err)
+{
+	struct shown *shown = arg;
+	const struct bpf_words *w = shown->w;
+
+	if (err) {
+		show_part("key", w, map->types.btf_key, key, map->attr.key_size);
+		printf("  value: <%s>\n", strerror(-err));
+	} else if (is_untouched(map, w, value)) {
+		shown->zeros++;
+	} else {
+		bpf_map_show_element(map, key, value, w);
+	}
+	shown->nr++;
+	return 0;
+}
+
+static int show_keyless(struct pb_bpf_map *map, const struct bpf_words *w)
+{
+	uint8_t *value = calloc(1, pb_bpf_map_value_size(map) + 8);
+	int err = value ? dump_keyless(map, value, w) :
+		  pb_error("bpf map", "%s: no memory for an element", map->name);
+
+	free(value);
+	return err;
+}
+
 int bpf_map_show(struct pb_bpf_map *map, const struct bpf_words *w)
 {
-	uint8_t *key = calloc(2, map->attr.key_size + 1ul), *next;
-	uint8_t *value = calloc(1, pb_bpf_map_value_size(map) + 8);
-	uint32_t nr = 0, zeros = 0;
-	int err = 0;
+	struct shown shown = { .w = w };
+	int err;
 
-	if (!key || !value) {
-		err = pb_error("bpf map", "%s: no memory for an element", map->name);
-		goto out;
-	}
-	if (!map->attr.key_size) {
-		err = dump_keyless(map, value, w);
-		goto out;
-	}
-	next = key + map->attr.key_size;
-	for (bool first = true; !pb_bpf_map_get_next_key(map, first ? NULL : key, next);
-	     first = false) {
-		memcpy(key, next, map->attr.key_size);
-		err = pb_bpf_map_lookup_elem(map, key, value, 0);
-		if (err == -ENOENT)		/* the element was deleted meanwhile */
-			continue;
-		if (err) {
-			show_part("key", w, map->types.btf_key, key, map->attr.key_size);
-			printf("  value: <%s>\n", strerror(-err));
-		} else if (is_untouched(map, w, value)) {
-			zeros++;
-		} else {
-			bpf_map_show_element(map, key, value, w);
-		}
-		nr++;
-	}
+	if (!map->attr.key_size)
+		return show_keyless(map, w);
+	err = bpf_map_each("bpf map", map, show_element, &shown);
 	if (!w || !bpf_typed_is_section(w->btf, map->types.btf_value))
-		show_number(nr, zeros);
-	err = 0;
-out:
-	free(key);
-	free(value);
+		show_number(shown.nr, shown.zeros);
 	return err;
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Visits all elements of a map that other threads may change at the same time, or that a stray
+ * write has damaged.
+ *
+ * If a key that get_next_key() has returned is gone, get_next_key() returns the first key again. So
+ * a loop of get_next_key() could visit the same elements for ever. A hash is therefore read by
+ * batches of whole buckets, which never begin again. A trie has no such batches, so the number of
+ * times that its walk begins again is limited.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "bpf/map/map_sys.h"
+#include "cli/bpf/bpf_common.h"
+
+#define BATCH_BYTES	(1u << 20)	/* size of the buffers for the first batch of a hash */
+#define MAX_RESTARTS	64		/* number of times that a walk may begin again */
+
+static int no_memory(const char *command, const struct pb_bpf_map *map)
+{
+	return pb_error(command, "%s: no memory for an element", map->name);
+}
+
+static int cut_off(const char *command, const struct pb_bpf_map *map)
+{
+	return pb_error(command, "%s: the map was changed too often, or is damaged: not all of its "
+				 "elements could be read", map->name);
+}
+
+/* ---- hashes ------------------------------------------------------------------------------- */
+
+/* Reads one batch with room for `room` elements. *pos: the batch's position; *in: NULL, or pos.
+ * Returns 1 to continue, 0 at the end, -ENOSPC if there is too little room, or another -errno. *ret
+ * receives fn's result. */
+static int64_t read_batch(struct pb_bpf_map *map, uint32_t *pos, const uint32_t **in, uint32_t room,
+			  uint8_t *buffer, bpf_element_fn *fn, void *arg, int *ret)
+{
+	uint64_t value_size = pb_bpf_map_value_size(map);
+	uint8_t *values = buffer, *keys = buffer + room * value_size;
+	uint32_t count = room;
+	struct pb_bpf_map_batch b = { *in, pos, keys, values, &count, 0, 0 };
+	int err = pb_bpf_map_lookup_batch(map, &b);
+
+	if (err && err != -ENOENT)
+		count = 0;
+	for (uint32_t i = 0; i < count && !*ret; i++)
+		*ret = fn(arg, map, keys + (uint64_t)i * map->attr.key_size,
+			  values + i * value_size, 0);
+	*in = pos;
+	return *ret || err == -ENOENT ? 0 : err ? err : 1;
+}
+
+static int each_of_hash(const char *command, struct pb_bpf_map *map, bpf_element_fn *fn, void *arg)
+{
+	uint64_t size = map->attr.key_size + pb_bpf_map_value_size(map);
+	uint64_t room = size < BATCH_BYTES ? BATCH_BYTES / size : 1;
+	uint64_t most = 2ull * map->attr.max_entries + 1000;
+	const uint32_t *in = NULL;
+	uint32_t pos = 0;
+	int64_t more = 1;
+	int ret = 0;
+
+	while (more == 1) {
+		uint8_t *buffer = malloc(room * size);
+
+		if (!buffer)
+			return no_memory(command, map);
+		do
+			more = read_batch(map, &pos, &in, (uint32_t)room, buffer, fn, arg, &ret);
+		while (more == 1);
+		free(buffer);
+		if (more == -ENOSPC && room > most)
+			return cut_off(command, map);
+		room *= 2;		/* for a bucket with many elements */
+		more = more == -ENOSPC ? 1 : more;
+	}
+	return ret;
+}
+
+/* ---- other types ---------------------------------------------------------------------------- */
+
+struct walk {
+	uint8_t *key, *next, *first, *value;
+	uint64_t at, done;	/* at: number of the key in this pass; done: how many keys of a
+				 * pass were visited */
+	uint32_t restarts;
+};
+
+/* Finds the next key, which becomes w->next. If the walk has begun again, the last key is gone, so
+ * that each later key now has a smaller number. Returns false at the map's end. Sets *cut if the
+ * walk can't be finished. */
+static bool go_on(struct pb_bpf_map *map, struct walk *w, bool *cut)
+{
+	if (pb_bpf_map_get_next_key(map, w->at ? w->key : NULL, w->next))
+		return false;
+	if (w->at && !memcmp(w->next, w->first, map->attr.key_size)) {
+		w->restarts++;
+		w->done -= w->done > 0;
+		w->at = 0;
+	}
+	if (!w->at)
+		memcpy(w->first, w->next, map->attr.key_size);
+	memcpy(w->key, w->next, map->attr.key_size);
+	*cut = w->restarts > MAX_RESTARTS || w->at > 2ull * map->attr.max_entries + 1000;
+	return !*cut;
+}
+
+static int each_key(const char *command, struct pb_bpf_map *map, bpf_element_fn *fn, void *arg)
+{
+	uint32_t room = map->attr.key_size + 8;
+	struct walk w = { .key = calloc(3, room),
+			  .value = calloc(1, pb_bpf_map_value_size(map) + 8) };
+	bool cut = false;
+	int ret = 0, err;
+
+	if (!w.key || !w.value)
+		ret = no_memory(command, map);
+	w.next = w.key + room;
+	w.first = w.next + room;
+	for (; !ret && go_on(map, &w, &cut); w.at++) {
+		if (w.at < w.done)
+			continue;
+		w.done++;
+		err = pb_bpf_map_lookup_elem(map, w.key, w.value, 0);
+		if (err != -ENOENT)		/* else it was deleted meanwhile */
+			ret = fn(arg, map, w.key, w.value, err);
+	}
+	if (cut)
+		ret = cut_off(command, map);
+	free(w.key);
+	free(w.value);
+	return ret;
+}
+
+int bpf_map_each(const char *command, struct pb_bpf_map *map, bpf_element_fn *fn, void *arg)
+{
+	return pb_bpf_map_is_hash(map) ? each_of_hash(command, map, fn, arg) :
+	       each_key(command, map, fn, arg);
+}

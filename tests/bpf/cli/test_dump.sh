@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Tests what `patchbay bpf map dump` prints of maps that a stray write has damaged.
+#   test_dump.sh PATCHBAY
+set -u
+patchbay=$(realpath "$1") failed=0
+command -v clang >/dev/null || exit 77
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM
+XDG_RUNTIME_DIR=$tmp/run; export XDG_RUNTIME_DIR
+mkdir -m 700 "$tmp/run"
+dir=$tmp/run/patchbay/bpf
+
+check() {	# STATUS EXPECTED ARGS...: `bpf ARGS` exits with STATUS and prints EXPECTED
+	status=$1 expected=$2; shift 2
+	got=$("$patchbay" bpf "$@" 2>"$tmp/err" </dev/null); was=$?
+	[ "$was" = "$status" ] && [ "$got" = "$expected" ] && return
+	printf 'FAILED: bpf %s\n  status %s, not %s\n  %s\nnot\n  %s\n' "$*" "$was" "$status" "$got" "$expected"
+	cat "$tmp/err"
+	failed=1
+}
+compile() {	# NAME: compiles NAME.bpf.c, from standard input
+	{ printf '#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n'; cat; } >"$tmp/$1.bpf.c"
+	clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/$1.bpf.c" -o "$tmp/$1.bpf.o" || exit 1
+}
+
+# A key in the map's memory changes. The dump ends, and shows the other elements.
+compile keys <<'C'
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, long);
+	__type(value, long);
+	__uint(max_entries, 100);
+} table SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(key_size, 12);
+	__uint(value_size, 8);
+	__uint(max_entries, 100);
+} trie SEC(".maps");
+SEC("socket") int keys(struct __sk_buff *skb)
+{
+	char key[12] = {};
+
+	return bpf_map_lookup_elem(&table, key) || bpf_map_lookup_elem(&trie, key);
+}
+C
+check 0 "" load -q "$tmp/keys.bpf.o" keys
+for i in 10 11 12 13 14 15 16 17 18 19; do
+	check 0 "" map update "$dir/keys/maps/table" key hex $i ab cd ef 01 02 03 04 value hex $i 0 0 0 0 0 0 0
+	check 0 "" map update "$dir/keys/maps/trie" key hex 40 0 0 0 $i ab cd ef 01 02 03 04 value hex $i 0 0 0 0 0 0 0
+done
+damage() {	# MAP KEY: changes the key that begins with KEY
+	python3 - "$dir/keys/maps/$1" "$2" <<'PY' || exit 1
+import sys
+key = bytes.fromhex(sys.argv[2]) + bytes.fromhex("abcdef01020304")
+with open(sys.argv[1], "r+b") as f:
+	at = f.read().index(key)
+	f.seek(at)
+	f.write(bytes([key[0] ^ 0x80]))
+PY
+}
+dump_ends() {	# MAP ELEMENTS: the dump ends, and has the elements
+	"$patchbay" bpf map dump "$dir/keys/maps/$1" 2>"$tmp/err" | head -1000 >"$tmp/out"
+	[ "$(grep -c '^Found' "$tmp/out")" = 1 ] && [ "$(grep -c '^key' "$tmp/out")" = "$2" ] &&
+		[ "$(grep '^key' "$tmp/out" | sort -u | wc -l)" = "$2" ] && return
+	echo "FAILED: the dump of the damaged $1"; head -30 "$tmp/out"; cat "$tmp/err"
+	failed=1
+}
+dump_ends table 10
+dump_ends trie 10
+damage table 13
+dump_ends table 9
+[ ! -s "$tmp/err" ] || { echo "FAILED: the dump of a hash says:"; cat "$tmp/err"; failed=1; }
+damage trie 13
+dump_ends trie 3		# the walk can't go on after the damaged key, the fourth
+grep -q 'trie: the map was changed too often, or is damaged: not all of its elements could be read$' "$tmp/err" || {
+	echo "FAILED: the dump of a damaged trie says:"; cat "$tmp/err"; failed=1
+}
+exit $failed
