@@ -110,6 +110,14 @@ uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_
 	return 0;
 }
 
+void pb_bpf_btf_place(struct pb_bpf_btf *btf, uint32_t datasec, uint32_t number, uint32_t off)
+{
+	const uint8_t *vars = (const uint8_t *)pb_btf_vars(btf->types[datasec]);
+	uint8_t *at = btf->data + (vars - btf->data) + number * sizeof(struct btf_var_secinfo);
+
+	memcpy(at + offsetof(struct btf_var_secinfo, offset), &off, sizeof(off));
+}
+
 const char *pb_bpf_btf_kind_name(const struct btf_type *t)
 {
 	static const char *const names[] = {

@@ -109,6 +109,9 @@ uint32_t pb_bpf_btf_find(const struct pb_bpf_btf *btf, const char *name, uint32_
 /* Returns the name of the type's kind: "struct", "typedef", ... */
 const char *pb_bpf_btf_kind_name(const struct btf_type *t);
 
+/* Sets the offset of variable `number` of a DATASEC. */
+void pb_bpf_btf_place(struct pb_bpf_btf *btf, uint32_t datasec, uint32_t number, uint32_t off);
+
 /* Returns the length of a name without its flavour. The flavour is the last "___" with all
  * characters after it, for example "___old" in "task_struct___old". The characters next to "___"
  * must not be "_". */

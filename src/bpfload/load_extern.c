@@ -16,8 +16,10 @@
 
 #define NAME_WORK	128	/* steps of work (load_work()) for the longest name of a symbol */
 
-/* Returns the id of the variable or function with this name in a BTF section of externs, or 0. */
-static uint32_t in_section(const struct pb_bpf_btf *b, uint32_t datasec, const char *name)
+/* Returns the id of the variable or function with this name in a BTF section of externs, or 0.
+ * *number: the variable's number in the section. */
+static uint32_t in_section(const struct pb_bpf_btf *b, uint32_t datasec, const char *name,
+			   uint32_t *number)
 {
 	const struct btf_type *t = datasec ? pb_bpf_btf_type(b, datasec) : NULL;
 
@@ -25,8 +27,10 @@ static uint32_t in_section(const struct pb_bpf_btf *b, uint32_t datasec, const c
 		uint32_t id = pb_btf_vars(t)[i].type;
 		const struct btf_type *v = pb_bpf_btf_type(b, id);
 
-		if (v && !strcmp(pb_bpf_btf_name(b, v), name))
+		if (v && !strcmp(pb_bpf_btf_name(b, v), name)) {
+			*number = i;
 			return id;
+		}
 	}
 	return 0;
 }
@@ -59,7 +63,7 @@ static int read_extern(struct load *l, struct load_extern *e, uint32_t kconfig, 
 	if (!load_compare(l, (kconfig ? pb_btf_vlen(pb_bpf_btf_type(b, kconfig)) : 0) +
 			     (ksyms ? pb_btf_vlen(pb_bpf_btf_type(b, ksyms)) : 0), e->name, &spent))
 		return load_refuse(l, "%s", spent);
-	e->btf = in_section(b, kconfig, e->name);
+	e->btf = in_section(b, kconfig, e->name, &e->number);
 	if (e->btf) {
 		t = pb_bpf_btf_type(b, e->btf);
 		size = pb_btf_kind(t) == BTF_KIND_VAR ? pb_bpf_btf_size(b, t->type) : -1;
@@ -71,7 +75,7 @@ static int read_extern(struct load *l, struct load_extern *e, uint32_t kconfig, 
 		e->align = align_of(b, t->type);
 		return 0;
 	}
-	e->btf = in_section(b, ksyms, e->name);
+	e->btf = in_section(b, ksyms, e->name, &e->number);
 	if (e->btf)
 		e->kind = pb_btf_kind(pb_bpf_btf_type(b, e->btf)) == BTF_KIND_FUNC ? LOAD_KFUNC :
 			  LOAD_KSYM;
@@ -230,6 +234,8 @@ static int add_kconfig(struct load *l, uint32_t datasec)
 		if (!load_work(l, config, &spent))
 			return load_refuse(l, "%s", spent);
 		l->externs[i].known = store_known(l, &l->externs[i], values + l->externs[i].off);
+		/* the compiler leaves the offset at 0, since the layout is the loader's */
+		pb_bpf_btf_place(l->object.btf, datasec, l->externs[i].number, l->externs[i].off);
 	}
 	return 0;
 }

@@ -61,6 +61,7 @@ struct load_extern {
 	uint32_t sym, kind, btf;	/* btf: id of the variable or function, or 0 */
 	bool weak, known;		/* known: the value of a .kconfig variable is known */
 	uint32_t size, align, off;	/* for a .kconfig variable; off: its offset in the map */
+	uint32_t number;		/* number of the variable in its DATASEC */
 	uint64_t value;			/* for a symbol of .ksyms */
 	int32_t kfunc;			/* enum pb_bpf_kfunc_id, or 0 */
 };

@@ -195,18 +195,35 @@ static const struct argp argp = {
 	       "id or a path.",
 };
 
+/* Opens the types of the file s->btf. The compiler leaves it to the loader to set the offsets of
+ * variables, so an object's types are those that the loader returns. Other files have no
+ * variables. */
+static const struct pb_bpf_btf *open_types(struct bpf_session *s, struct pb_bpf_btf **other)
+{
+	struct pb_bpf_object_opts opts = { 0 };
+	const char *why;
+	char err[256];
+
+	*other = NULL;
+	if (!pb_bpf_object_open(s->btf, &opts, &s->object, err, sizeof(err)) && s->object->btf)
+		return s->object->btf;
+	if (pb_bpf_btf_open_file(s->btf, other, &why))
+		pb_error(COMMAND, "types of %s: %s", s->btf, why);
+	return *other;
+}
+
 static int dump(struct bpf_session *s)
 {
 	struct bpf_words words = { 0 };
-	struct pb_bpf_btf *btf = NULL;
-	const char *why;
-	int ret;
+	struct pb_bpf_btf *other = NULL;
+	int ret = 0;
 
-	if (s->btf && pb_bpf_btf_open_file(s->btf, &btf, &why))
-		return pb_error(COMMAND, "types of %s: %s", s->btf, why);
-	words.btf = btf;
-	ret = bpf_map_show(s->map[0], &words);
-	pb_bpf_btf_close(btf);
+	if (s->btf) {
+		words.btf = open_types(s, &other);
+		ret = !words.btf;
+	}
+	ret = ret ? ret : bpf_map_show(s->map[0], &words);
+	pb_bpf_btf_close(other);
 	return ret;
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Tests what `patchbay bpf map dump` prints of maps that a stray write has damaged.
+# Tests what `patchbay bpf map dump` prints: variables by their types, and maps that a stray write
+# has damaged.
 #   test_dump.sh PATCHBAY
 set -u
 patchbay=$(realpath "$1") failed=0
@@ -22,6 +23,26 @@ check() {	# STATUS EXPECTED ARGS...: `bpf ARGS` exits with STATUS and prints EXP
 compile() {	# NAME: compiles NAME.bpf.c, from standard input
 	{ printf '#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n'; cat; } >"$tmp/$1.bpf.c"
 	clang -O2 -g -target bpf "-I/usr/include/$(uname -m)-linux-gnu" -c "$tmp/$1.bpf.c" -o "$tmp/$1.bpf.o" || exit 1
+}
+
+# Variables have the offsets that the loader gives them. The compiler leaves all offsets of global
+# variables at 0.
+compile vars <<'C'
+int first = 5, second = 7;
+static volatile int third = 9;
+extern int LINUX_KERNEL_VERSION __kconfig;
+extern long LINUX_HAS_BPF_COOKIE __kconfig;
+SEC("socket") int vars(struct __sk_buff *skb)
+{
+	return first + second + third + LINUX_KERNEL_VERSION + LINUX_HAS_BPF_COOKIE;
+}
+C
+check 0 "" load -q "$tmp/vars.bpf.o" vars
+"$patchbay" bpf map --btf "$tmp/vars.bpf.o" dump "$dir/vars/maps/vars_data" | sort >"$tmp/out"
+printf 'first = 5\nsecond = 7\nthird = 9\n' | diff - "$tmp/out" || { echo "FAILED: variables in .data"; failed=1; }
+"$patchbay" bpf map --btf "$tmp/vars.bpf.o" dump "$dir/vars/maps/vars_kconfig" | sort >"$tmp/out"
+grep -qx 'LINUX_HAS_BPF_COOKIE = 1' "$tmp/out" && grep -qx 'LINUX_KERNEL_VERSION = [0-9]\{5,\}' "$tmp/out" || {
+	echo "FAILED: variables in .kconfig"; cat "$tmp/out"; failed=1
 }
 
 # A key in the map's memory changes. The dump ends, and shows the other elements.
