@@ -86,16 +86,33 @@ static int read_extern(struct load *l, struct load_extern *e, uint32_t kconfig, 
 
 /* --- values of .kconfig ----------------------------------------------------- */
 
-static uint64_t kernel_version(const struct load *l)
+/* Ubuntu and Debian write other numbers into `release` than the kernel's LINUX_VERSION_CODE has. */
+uint32_t load_kernel_version(const char *signature, const struct utsname *u)
 {
-	unsigned a = 0, b = 0, c = 0;
+	const char *debian = strstr(u->version, "Debian ");
+	unsigned a, b, c;
+
+	if (sscanf(signature, "%*s %*s %u.%u.%u", &a, &b, &c) != 3 &&
+	    (!debian || sscanf(debian, "Debian %u.%u.%u", &a, &b, &c) != 3) &&
+	    sscanf(u->release, "%u.%u.%u", &a, &b, &c) != 3)
+		return 0;
+	return (a << 16) + (b << 8) + (c > 255 ? 255 : c);
+}
+
+static uint32_t kernel_version(const struct load *l)
+{
+	FILE *f = l->opts.kernel_version ? NULL : fopen("/proc/version_signature", "re");
+	char signature[256] = "";
 	struct utsname u;
 
+	if (f) {
+		if (!fgets(signature, sizeof(signature), f))
+			signature[0] = 0;
+		fclose(f);
+	}
 	if (l->opts.kernel_version)
 		return l->opts.kernel_version;
-	if (uname(&u) || sscanf(u.release, "%u.%u.%u", &a, &b, &c) < 2)
-		return 0;
-	return a << 16 | b << 8 | (c > 255 ? 255 : c);
+	return uname(&u) ? 0 : load_kernel_version(signature, &u);
 }
 
 /* Looks in opts.kconfig for a line that begins with "NAME=", and copies the rest of this line to
@@ -167,13 +184,16 @@ static bool store_known(struct load *l, const struct load_extern *e, uint8_t *at
 		"CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT",
 	};
 	char text[256];
+	uint32_t version;
 
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
 		if (!strcmp(e->name, machine[i]))
 			return store_text(l, e, "y", at);	/* the variable may be a bool, a
 								 * char or an enumeration */
-	if (!strcmp(e->name, "LINUX_KERNEL_VERSION"))
-		return store(at, e->size, kernel_version(l));
+	if (!strcmp(e->name, "LINUX_KERNEL_VERSION")) {
+		version = kernel_version(l);
+		return version && store(at, e->size, version);
+	}
 	if (!strcmp(e->name, "LINUX_HAS_BPF_COOKIE") ||
 	    !strcmp(e->name, "LINUX_HAS_SYSCALL_WRAPPER"))
 		return store(at, e->size, 1);

@@ -158,6 +158,10 @@ struct pb_bpf_object_map *load_map_add(struct load *l, uint32_t section, uint64_
 void load_map_types(struct load *l, struct pb_bpf_object_map *map);
 
 int load_externs(struct load *l);
+struct utsname;
+/* Returns the kernel's LINUX_VERSION_CODE as libbpf does, or 0 if it is unknown. signature: the
+ * text of /proc/version_signature, which Ubuntu has; "" if there is no such file. */
+uint32_t load_kernel_version(const char *signature, const struct utsname *u);
 struct load_extern *load_extern_of(const struct load *l, uint32_t sym);
 
 /* Calls fn for each relocation of a section, or of all sections if `section` is 0. Stops when fn

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Variables in .kconfig: where their types say that they are. */
+/* Variables in .kconfig: where their types say that they are, and the value of
+ * LINUX_KERNEL_VERSION. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "bpfload/load_priv.h"
 #include "maker.h"
@@ -48,10 +50,38 @@ static void offsets(void **state)
 	pb_bpf_object_close(o);
 }
 
+static void kernel_version(void **state)
+{
+	static const struct {
+		const char *signature, *release, *version;
+		uint32_t code;
+	} cases[] = {
+		{ "", "6.1.0", "#1 SMP", 0x060100 },
+		{ "", "6.6.87.2-microsoft-standard-WSL2", "#1 SMP", 0x060657 },
+		{ "", "6.1.0-44-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.164-1 (2026-03-09)",
+		  0x0601a4 },
+		{ "", "4.9.337-1", "#1 SMP", 0x0409ff },
+		{ "", "6.1.0-44-amd64", "#1 SMP Debian testing", 0x060100 },
+		{ "Ubuntu 5.4.0-12.15-generic 5.4.8\n", "5.4.0-12-generic", "#15-Ubuntu SMP",
+		  0x050408 },
+		{ "nothing\n", "5.4.0-12-generic", "#15-Ubuntu SMP", 0x050400 },
+		{ "", "6.1-rc1", "#1 SMP", 0 },
+		{ "", "", "", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct utsname u = {};
+
+		strncpy(u.release, cases[i].release, sizeof(u.release) - 1);
+		strncpy(u.version, cases[i].version, sizeof(u.version) - 1);
+		assert_int_equal(load_kernel_version(cases[i].signature, &u), cases[i].code);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(offsets),
+		cmocka_unit_test(offsets), cmocka_unit_test(kernel_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
