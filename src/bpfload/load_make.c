@@ -99,6 +99,7 @@ static void name_kptrs(struct pb_bpf_map_types *to, const struct pb_bpf_map_type
 
 static int make_map(struct making *m, uint32_t nr)
 {
+	static const struct pb_bpf_map_types no_types = { .spin_lock_off = -1, .timer_off = -1 };
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
 	struct pb_bpf_map_spec spec = { .attr = attr_of(m, o), .types = o->types,
 		.cpu_slots = m->opts.cpu_slots };
@@ -110,7 +111,7 @@ static int make_map(struct making *m, uint32_t nr)
 	/* If the caller gave other sizes, drop the map's types, as libbpf does: they describe keys
 	 * and values of the declared sizes. */
 	if (spec.attr.key_size != o->attr.key_size || spec.attr.value_size != o->attr.value_size)
-		spec.types = (struct pb_bpf_map_types){ .spin_lock_off = -1, .timer_off = -1 };
+		spec.types = no_types;
 	if (o->inner)
 		spec.inner = pb_bpf_object_map_attr(o->inner, m->opts.cpu_slots);
 	/* the NUMA node is only a hint, which is ignored */
@@ -119,6 +120,11 @@ static int make_map(struct making *m, uint32_t nr)
 	snprintf(spec.name, sizeof(spec.name), "%s", o->name);
 	if (m->opts.adjust)
 		m->opts.adjust(m->opts.arg, o, &spec);
+	/* If a map of this type can't have the types, libbpf makes it without them. The verifier
+	 * then rejects programs that need them. */
+	if (!pb_bpf_map_size(&spec, &err))
+		spec.types = no_types;
+	err = -ENOENT;
 	if (m->opts.find)
 		err = m->opts.find(m->opts.arg, o, &spec, &m->map[nr]);
 	m->found[nr] = !err;

@@ -56,6 +56,34 @@ static bool types_fit(const struct pb_bpf_map_types *t, uint32_t value_size)
 	return true;
 }
 
+#define TYPE(name)	(1ull << BPF_MAP_TYPE_##name)
+
+/* Returns whether maps of this type may have the special fields. These are the types of Linux 6.12
+ * that Patchbay supports. In some of these types, Linux 6.1 knows no kernel pointers. */
+static bool type_has_fields(uint32_t type, const struct pb_bpf_map_types *t)
+{
+	const uint64_t locks = TYPE(HASH) | TYPE(ARRAY), timers = locks | TYPE(LRU_HASH),
+		kptrs = timers | TYPE(PERCPU_ARRAY) | TYPE(PERCPU_HASH) | TYPE(LRU_PERCPU_HASH);
+	uint64_t bit = 1ull << type;
+
+	return (t->spin_lock_off < 0 || bit & locks) && (t->timer_off < 0 || bit & timers) &&
+	       (!t->nr_kptrs || bit & kptrs);
+}
+
+/* Checks the type and the flags of a map whose values have special fields, as the kernel's
+ * map_check_btf() does. Programs must be able to write a lock or a timer, and to read and write a
+ * kernel pointer. */
+static int fields_check(const struct pb_bpf_map_spec *s)
+{
+	const struct pb_bpf_map_types *t = &s->types;
+
+	if (t->spin_lock_off < 0 && t->timer_off < 0 && !t->nr_kptrs)
+		return 0;
+	if (s->attr.flags & BPF_F_RDONLY_PROG || (s->attr.flags & BPF_F_WRONLY_PROG && t->nr_kptrs))
+		return -EACCES;
+	return type_has_fields(s->attr.type, t) ? 0 : -EOPNOTSUPP;
+}
+
 /* Checks the rules for maps of all types. Each type's size() checks the rules for its own type. */
 static int spec_check(const struct pb_bpf_map_spec *s)
 {
@@ -68,7 +96,7 @@ static int spec_check(const struct pb_bpf_map_spec *s)
 		return -EINVAL;
 	if (of_maps(s->attr.type) && (!pb_bpf_map_ops_of(s->inner.type) || of_maps(s->inner.type)))
 		return s->inner.type ? -EINVAL : -EBADF;
-	return 0;
+	return fields_check(s);
 }
 
 uint64_t pb_bpf_map_size(const struct pb_bpf_map_spec *spec, int *err)

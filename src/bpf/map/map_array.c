@@ -146,8 +146,7 @@ static int percpu_update(struct pb_bpf_map *m, const void *key, const void *valu
 	int err = percpu_check(to, flags);
 
 	if (!err)
-		memcpy(to + pb_bpf_map_cpu_slot(m, run) * m->cpu_slot_size, value,
-		       m->attr.value_size);
+		pb_bpf_value_copy(m, to + pb_bpf_map_cpu_slot(m, run) * m->cpu_slot_size, value);
 	return err;
 }
 

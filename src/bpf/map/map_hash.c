@@ -349,8 +349,8 @@ static void fill_cpu_slots(const struct pb_bpf_map *m, uint32_t link, const stru
 	if (c->all)
 		pb_bpf_cpu_slots_in(m, cpu_slot_value(m, link, 0), c->value);
 	else
-		memcpy(cpu_slot_value(m, link, pb_bpf_map_cpu_slot(m, c->run)), c->value,
-		       m->attr.value_size);
+		pb_bpf_value_copy(m, cpu_slot_value(m, link, pb_bpf_map_cpu_slot(m, c->run)),
+				  c->value);
 }
 
 static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change *c)
@@ -363,7 +363,7 @@ static void fill(const struct pb_bpf_map *m, uint32_t link, const struct change 
 	else
 		memcpy(e->key, c->key, m->attr.key_size);
 	if (is_percpu(m->attr.type)) {
-		for (uint32_t l = 0; !c->all && l < m->cpu_slots; l++)
+		for (uint32_t l = 0; (!c->all || m->special) && l < m->cpu_slots; l++)
 			memset(cpu_slot_value(m, link, l), 0, m->value_room);
 		fill_cpu_slots(m, link, c);
 		return;

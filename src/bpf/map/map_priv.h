@@ -47,22 +47,6 @@ static inline uint32_t pb_bpf_map_cpu_slot(const struct pb_bpf_map *m, const str
 	return cpu_slot < m->cpu_slots ? cpu_slot : m->cpu_slots - 1;
 }
 
-/* Copy the values of all per-CPU slots. In the map the values are cpu_slot_size bytes apart. In
- * `out` and `in` they are consecutive. */
-static inline void pb_bpf_cpu_slots_out(const struct pb_bpf_map *m, void *out, const char *slot0)
-{
-	for (uint32_t l = 0; l < m->cpu_slots; l++)
-		memcpy((char *)out + (uint64_t)l * m->value_room, slot0 + l * m->cpu_slot_size,
-		       m->value_room);
-}
-
-static inline void pb_bpf_cpu_slots_in(const struct pb_bpf_map *m, char *slot0, const void *in)
-{
-	for (uint32_t l = 0; l < m->cpu_slots; l++)
-		memcpy(slot0 + l * m->cpu_slot_size, (const char *)in + (uint64_t)l * m->value_room,
-		       m->value_room);
-}
-
 /* Returns whether the flags are valid: BPF_F_RDONLY_PROG and BPF_F_WRONLY_PROG exclude each
  * other. */
 static inline bool pb_bpf_access_ok(uint32_t flags)
@@ -90,6 +74,10 @@ static inline void pb_bpf_value_copy(const struct pb_bpf_map *m, void *dst, cons
 
 /* Copies a value out of a map, and sets the special fields to 0. */
 void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src);
+/* Copy the values of all per-CPU slots. Special fields are treated as in the functions above. In
+ * the map the values are cpu_slot_size bytes apart. In `out` and `in` they are consecutive. */
+void pb_bpf_cpu_slots_out(const struct pb_bpf_map *m, void *out, const char *slot0);
+void pb_bpf_cpu_slots_in(const struct pb_bpf_map *m, char *slot0, const void *in);
 /* Copy a value out of a map, or into a map, under the value's lock (BPF_F_LOCK). Return 0 or
  * -EBUSY. */
 int pb_bpf_value_out_locked(const struct pb_bpf_map *m, void *dst, void *src);

@@ -67,14 +67,43 @@ void pb_bpf_value_clear(const struct pb_bpf_map *m, void *value)
 	memset((char *)value + lock, 0, m->value_room - (size_t)lock);
 }
 
-void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
+static void clear_special(const struct pb_bpf_map *m, char *value)
 {
 	struct special s[PB_BPF_MAX_KPTRS + 2];
 
+	for (int i = specials(m, s) - 1; i >= 0; i--)
+		memset(value + s[i].off, 0, s[i].size);
+}
+
+void pb_bpf_value_out(const struct pb_bpf_map *m, void *dst, const void *src)
+{
 	pb_bpf_value_copy(m, dst, src);
 	if (pb_unlikely(m->special))
-		for (int i = specials(m, s) - 1; i >= 0; i--)
-			memset((char *)dst + s[i].off, 0, s[i].size);
+		clear_special(m, dst);
+}
+
+void pb_bpf_cpu_slots_out(const struct pb_bpf_map *m, void *out, const char *slot0)
+{
+	for (uint32_t l = 0; l < m->cpu_slots; l++) {
+		char *dst = (char *)out + (uint64_t)l * m->value_room;
+
+		memcpy(dst, slot0 + l * m->cpu_slot_size, m->value_room);
+		if (pb_unlikely(m->special))
+			clear_special(m, dst);
+	}
+}
+
+void pb_bpf_cpu_slots_in(const struct pb_bpf_map *m, char *slot0, const void *in)
+{
+	for (uint32_t l = 0; l < m->cpu_slots; l++) {
+		char *dst = slot0 + l * m->cpu_slot_size;
+		const char *src = (const char *)in + (uint64_t)l * m->value_room;
+
+		if (pb_unlikely(m->special))
+			pb_bpf_value_copy_special(m, dst, src);
+		else
+			memcpy(dst, src, m->value_room);
+	}
 }
 
 /* ---- locks ---------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Tests what `patchbay bpf map dump` prints: variables by their types, and maps that a stray write
-# has damaged.
+# has damaged. Also tests maps that can't have the types that their object gives them.
 #   test_dump.sh PATCHBAY
 set -u
 patchbay=$(realpath "$1") failed=0
@@ -99,4 +99,38 @@ dump_ends trie 3		# the walk can't go on after the damaged key, the fourth
 grep -q 'trie: the map was changed too often, or is damaged: not all of its elements could be read$' "$tmp/err" || {
 	echo "FAILED: the dump of a damaged trie says:"; cat "$tmp/err"; failed=1
 }
+
+# A map of a type that can't have a lock is made without types, and the verifier says so.
+compile lock <<'C'
+struct value { long n; struct bpf_spin_lock lock; };
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, int);
+	__type(value, struct value);
+	__uint(max_entries, 1);
+} slots SEC(".maps");
+SEC("tc") int locks(struct __sk_buff *skb)
+{
+	int zero = 0;
+	struct value *v = bpf_map_lookup_elem(&slots, &zero);
+
+	if (!v)
+		return 0;
+	bpf_spin_lock(&v->lock);
+	v->n++;
+	bpf_spin_unlock(&v->lock);
+	return 0;
+}
+SEC("tc") int counts(struct __sk_buff *skb)
+{
+	int zero = 0;
+	struct value *v = bpf_map_lookup_elem(&slots, &zero);
+
+	return v ? v->n : 0;
+}
+char _license[] SEC("license") = "GPL";
+C
+got=$("$patchbay" bpf verify -q "$tmp/lock.bpf.o" | sed 's/ verified=.*//; s/ xlated=.*//')
+[ "$got" = "locks: REJECT errno=13 map 'slots' has to have BTF in order to use bpf_spin_lock
+counts: ACCEPT" ] || { printf 'FAILED: a lock in a per-CPU map\n%s\n' "$got"; failed=1; }
 exit $failed

@@ -201,6 +201,9 @@ bool pair_make(struct pair *p)
 	if (pair_of_maps(p))
 		make_inner(p);
 	p->fd = kernel_create(&p->spec, pair_of_maps(p) ? p->inner_fd[0] : -1);
+	/* if maps of this type can't have a lock, the error is another one in Linux 6.1 */
+	if (p->fd == -PB_BPF_ENOTSUPP && p->spec.types.spin_lock_off >= 0)
+		p->fd = -EOPNOTSUPP;
 	ours = pb_bpf_map_create(&p->ours, &p->spec);
 	pair_same(p, p->fd < 0 ? p->fd : 0, ours);
 	if (p->fd >= 0 && !ours) {

@@ -347,6 +347,14 @@ static const uint32_t types[] = {
 	BPF_MAP_TYPE_RINGBUF, BPF_MAP_TYPE_STACK_TRACE,
 };
 
+/* Returns whether the kernel makes maps of this type with BTF. Some of them can't have a lock. */
+static bool may_have_types(uint32_t type)
+{
+	return type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_PERCPU_HASH ||
+	       type == BPF_MAP_TYPE_LRU_HASH || type == BPF_MAP_TYPE_LRU_PERCPU_HASH ||
+	       type == BPF_MAP_TYPE_ARRAY || type == BPF_MAP_TYPE_PERCPU_ARRAY;
+}
+
 /* Chooses sizes and flags so that the map type mostly accepts them. */
 static void fitting(struct pair *p, uint32_t type)
 {
@@ -392,9 +400,10 @@ static void fitting(struct pair *p, uint32_t type)
 	}
 	if (type == BPF_MAP_TYPE_HASH && rnd(2))
 		a->flags |= BPF_F_NO_PREALLOC;
-	if ((type == BPF_MAP_TYPE_HASH || type == BPF_MAP_TYPE_ARRAY) && !rnd(3)) {
+	if (may_have_types(type) && !rnd(3)) {
 		a->key_size = 4;
 		a->value_size = 16;
+		a->flags |= rnd(6) ? 0 : BPF_F_RDONLY_PROG;
 		p->spec.types.spin_lock_off = 4;
 	}
 	if (!rnd(6))

@@ -300,7 +300,7 @@ static void a_deferred_signal_of_a_left_run(void **state)
 static void both_runs_take_the_same(uint32_t type, uint64_t word, uint64_t *what, uint64_t after)
 {
 	struct pb_bpf_map_spec spec = { .attr = { type, 4, 64, 4, 0 }, .cpu_slots = 1,
-		.types = { .spin_lock_off = 0, .timer_off = -1 } };
+		.types = { .spin_lock_off = type == BPF_MAP_TYPE_HASH ? 0 : -1, .timer_off = -1 } };
 	struct pb_prog_open *outer = open_at(0x8000), *last;
 	struct pb_bpf_map m;
 
