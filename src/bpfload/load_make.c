@@ -29,6 +29,7 @@ struct making {
 	bool *found;			/* indexed by the map's number. Set if opts.find() has
 					 * returned 0, so that the map keeps its contents */
 	struct pb_bpf_objects objects;
+	uint64_t memory;	/* how many more bytes new maps may take when they are made */
 };
 
 static void say(const char **why, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -97,6 +98,17 @@ static void name_kptrs(struct pb_bpf_map_types *to, const struct pb_bpf_map_type
 				to->kptrs[i].name = from->kptrs[k].name;
 }
 
+/* Makes a new map, if the bytes that are written at once aren't too many. */
+static int create_map(struct making *m, uint32_t nr, const struct pb_bpf_map_spec *spec)
+{
+	uint64_t written = pb_bpf_map_written(spec) +
+			   (m->made.object->maps[nr].contents ? spec->attr.value_size : 0);
+	int err = written > m->memory ? -ENOMEM : pb_bpf_map_create(&m->map[nr], spec);
+
+	m->memory -= err ? 0 : written;
+	return err;
+}
+
 static int make_map(struct making *m, uint32_t nr)
 {
 	static const struct pb_bpf_map_types no_types = { .spin_lock_off = -1, .timer_off = -1 };
@@ -129,7 +141,7 @@ static int make_map(struct making *m, uint32_t nr)
 		err = m->opts.find(m->opts.arg, o, &spec, &m->map[nr]);
 	m->found[nr] = !err;
 	if (err == -ENOENT)
-		err = pb_bpf_map_create(&m->map[nr], &spec);
+		err = create_map(m, nr, &spec);
 	if (err < 0)
 		return err;
 	name_kptrs(&m->map[nr].types, &spec.types);
@@ -243,6 +255,7 @@ int pb_bpf_make(const struct pb_bpf_object *object, const struct pb_bpf_make_opt
 	if (!m->opts.cpu_slots)
 		m->opts.cpu_slots = cpus > 0 ? (uint32_t)cpus : 1;
 	m->objects = (struct pb_bpf_objects){ object_find, object_get, object_put, m };
+	m->memory = pb_bpf_make_memory(opts->memory);
 	m->made.maps = calloc(object->nr_maps + 1, sizeof(m->made.maps[0]));
 	m->made.progs = calloc(object->nr_progs + 1, sizeof(m->made.progs[0]));
 	m->map = calloc(object->nr_maps + 1, sizeof(m->map[0]));

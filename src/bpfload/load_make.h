@@ -45,6 +45,10 @@ struct pb_bpf_make_opts {
 	uint32_t caps, flags;		/* enum pb_bpf_caps; the BPF_F_ flags for programs */
 	uint32_t cpu_slots;		/* number of per-CPU slots; 0: the number of processors */
 	bool interpret;			/* make programs without native code */
+	uint64_t memory;		/* limit on the bytes that are written when new maps are
+					 * made and filled, over all maps, so that a small object
+					 * can't take all memory. 0: the memory that is available.
+					 * The limit is at most 2 GB */
 	const struct pb_bpf_make_size *sizes;
 	uint32_t nr_sizes;
 	/* Called before a map is made. May change the number of entries in *spec. NULL: no
@@ -90,6 +94,9 @@ int pb_bpf_make_prog(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_te
  */
 int pb_bpf_make_chain(struct pb_bpf_made *made, uint32_t number, struct pb_bpf_text *log,
 		      uint32_t level);
+
+/* In load_memory.c. Returns the limit for opts.memory. */
+uint64_t pb_bpf_make_memory(uint64_t memory);
 
 /* To be called when no run uses the programs or the maps any more. `made` may be NULL. */
 void pb_bpf_made_free(struct pb_bpf_made *made);

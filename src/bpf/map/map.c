@@ -105,6 +105,14 @@ uint64_t pb_bpf_map_size(const struct pb_bpf_map_spec *spec, int *err)
 	return *err ? 0 : pb_bpf_map_ops_of(spec->attr.type)->size(spec, err);
 }
 
+uint64_t pb_bpf_map_written(const struct pb_bpf_map_spec *spec)
+{
+	const struct pb_bpf_map_ops *ops = pb_bpf_map_ops_of(spec->attr.type);
+	int err;
+
+	return pb_bpf_map_size(spec, &err) && ops->written ? ops->written(spec) : 0;
+}
+
 uint64_t pb_bpf_map_span(const struct pb_bpf_map_spec *spec, uint64_t size)
 {
 	return size + (spec->attr.type == BPF_MAP_TYPE_RINGBUF ? spec->attr.max_entries : 0);

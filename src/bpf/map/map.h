@@ -92,7 +92,7 @@ typedef int64_t pb_bpf_map_fn(void *arg, struct pb_bpf_map *map, const void *key
  * takes locks (run->thread). In calls from outside, `run` may be NULL. Such calls use slot 0, and
  * find the thread by a system call. If runs in two processes use the same per-CPU slot of a shared
  * map, increments may be lost. If a type doesn't support an operation, the operation returns the
- * kernel's error. Only the last six members may be NULL.
+ * kernel's error. Only `written` and the last six members may be NULL.
  */
 struct pb_bpf_map_ops {
 	/* Returns the number of bytes that the map's block needs. 0: the spec is invalid, and *err
@@ -101,6 +101,9 @@ struct pb_bpf_map_ops {
 	/* Turns a block into an empty map. Before the call, all bytes after the block's header are
 	 * 0. */
 	void (*format)(void *block);
+	/* Returns how many bytes format() writes. The block takes this much memory even if the map
+	 * stays empty. NULL: only a few */
+	uint64_t (*written)(const struct pb_bpf_map_spec *spec);
 	/* Sets the members of `map` that depend on the type. Another process may have formatted the
 	 * block. Returns whether the block can be used. The caller has copied and checked attr,
 	 * inner, types and cpu_slots of `map`; they fit the block's size. */
@@ -247,6 +250,9 @@ uint64_t pb_bpf_map_size(const struct pb_bpf_map_spec *spec, int *err);
  * buffer it is more than `size`: the data at the end of the block is mapped a second time, right
  * after the block. */
 uint64_t pb_bpf_map_span(const struct pb_bpf_map_spec *spec, uint64_t size);
+
+/* Returns how many bytes pb_bpf_map_format() writes, if there are many. */
+uint64_t pb_bpf_map_written(const struct pb_bpf_map_spec *spec);
 
 /* Turns a block of pb_bpf_map_size() zero bytes into an empty map. */
 int pb_bpf_map_format(void *block, const struct pb_bpf_map_spec *spec, uint32_t id);

@@ -546,7 +546,8 @@ static int percpu_write(struct pb_bpf_map *m, const void *key, const void *value
 }
 
 #define HASH_OPS \
-	.size = pb_bpf_hash_size, .format = pb_bpf_hash_format, .open = pb_bpf_hash_open, \
+	.size = pb_bpf_hash_size, .format = pb_bpf_hash_format, \
+	.written = pb_bpf_hash_written, .open = pb_bpf_hash_open, \
 	.remove = pb_bpf_hash_remove, .next_key = pb_bpf_hash_next_key, .each = pb_bpf_hash_each, \
 	PB_BPF_NO_QUEUE, .take = pb_bpf_hash_take, .repair = pb_bpf_hash_repair, \
 	.abandon = pb_bpf_hash_abandon

@@ -229,6 +229,7 @@ int pb_bpf_hash_take(struct pb_bpf_map *m, const void *key, void *out, uint64_t 
 /* map_hash_layout.c */
 uint64_t pb_bpf_hash_size(const struct pb_bpf_map_spec *s, int *err);
 void pb_bpf_hash_format(void *block);
+uint64_t pb_bpf_hash_written(const struct pb_bpf_map_spec *s);
 bool pb_bpf_hash_open(struct pb_bpf_map *m);
 
 /* map_hash_walk.c */

@@ -81,6 +81,13 @@ void pb_bpf_hash_format(void *block)
 	((struct hash_top *)(head + 1))->shard[0].room = head->spec.attr.max_entries;
 }
 
+uint64_t pb_bpf_hash_written(const struct pb_bpf_map_spec *s)
+{
+	struct layout l;
+
+	return lay_out(&s->attr, s->cpu_slots, &l) ? 0 : l.nr_buckets * 8ull;
+}
+
 bool pb_bpf_hash_open(struct pb_bpf_map *m)
 {
 	struct layout l;

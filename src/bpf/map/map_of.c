@@ -269,8 +269,9 @@ static void hash_repair(struct pb_bpf_map *m, uint32_t dead)
 }
 
 const struct pb_bpf_map_ops pb_bpf_hash_of_maps_ops = {
-	.size = hash_size, .format = hash_format, .open = hash_open, .lookup = hash_lookup,
-	.update = pb_bpf_no_update, .remove = hash_remove, .next_key = pb_bpf_hash_next_key,
+	.size = hash_size, .format = hash_format, .written = pb_bpf_hash_written, .open = hash_open,
+	.lookup = hash_lookup, .update = pb_bpf_no_update, .remove = hash_remove,
+	.next_key = pb_bpf_hash_next_key,
 	.each = pb_bpf_no_each, .read = hash_read, .write = hash_write, .take = pb_bpf_no_take,
 	PB_BPF_NO_QUEUE, .repair = hash_repair,
 };

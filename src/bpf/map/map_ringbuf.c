@@ -100,6 +100,11 @@ static void ringbuf_format(void *block)
 		data[pos / 8] = free_word(pos);
 }
 
+static uint64_t ringbuf_written(const struct pb_bpf_map_spec *s)
+{
+	return s->attr.max_entries;
+}
+
 static bool ringbuf_open(struct pb_bpf_map *m)
 {
 	m->elems = (char *)m->head + 3 * PAGE;
@@ -384,7 +389,8 @@ static int no_next_key(struct pb_bpf_map *m, const void *key, void *next)
 }
 
 const struct pb_bpf_map_ops pb_bpf_ringbuf_ops = {
-	.size = ringbuf_size, .format = ringbuf_format, .open = ringbuf_open,
+	.size = ringbuf_size, .format = ringbuf_format, .written = ringbuf_written,
+	.open = ringbuf_open,
 	.lookup = pb_bpf_no_lookup, .update = no_update, .remove = no_remove,
 	.next_key = no_next_key, .each = pb_bpf_no_each, PB_BPF_NO_QUEUE, .read = pb_bpf_no_read,
 	.write = no_write, .take = pb_bpf_no_take, .repair = ringbuf_repair,
