@@ -17,6 +17,8 @@ void pb_say_v(const char *command, const char *fmt, va_list ap)
 	}
 	pb_text_clean(text, ' ', 0);
 	fprintf(stderr, "patchbay%s%s: %s\n", command ? " " : "", command ? command : "", text);
+	/* the output of eBPF programs gives stderr a buffer (cli/bpf/bpf_output.c) */
+	fflush(stderr);
 	free(text);
 }
 
