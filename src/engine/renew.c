@@ -19,6 +19,7 @@
 #include "engine/renew.h"
 #include "engine/graph/thread.h"
 #include "engine/process/exec_memory.h"
+#include "engine/prog/prog.h"
 #include "engine/text/text.h"
 #include "base/base.h"
 #include "base/mem.h"
@@ -92,13 +93,16 @@ void *pb_renew_spared(void)
 	return page;
 }
 
+/* Unmaps what the agent has mapped. Mappings inside of its image stay: the program might map memory
+ * in a hole there, and the loader, a debugger and the next attach take these addresses for the
+ * agent's. */
 static void unmap_all(void)
 {
 	uint64_t at, size;
 
 	pb_text_withdraw();
 	for (uint32_t i = 0; pb_pages_get(i, &at, &size); i++)
-		if (size && at != (uint64_t)__ehdr_start && at != (uint64_t)initial &&
+		if (size && !pb_agent_holds(at) && at != (uint64_t)initial &&
 		    at != (uint64_t)spared && at != (uint64_t)pb_process)
 			pb_sys(SYS_munmap, at, size);
 }
@@ -122,6 +126,7 @@ void pb_renew(void)
 	pb_renewals++;
 	pb_threads_forget();
 	pb_exec_forget();
+	pb_prog_forget_code();
 	unmap_all();
 	memcpy(s.data, from, (size_t)(lasting - s.data));
 	memcpy(after, from + (after - s.data), (size_t)(s.bss - after));

@@ -33,6 +33,9 @@ void pb_prog_module(struct pb_module *m);
 void pb_prog_module_gone(struct pb_module *m);
 /* Whether pc is in a program's native code. */
 bool pb_prog_holds(uint64_t pc);
+/* Replaces all native code in the agent's image by pages of zeros that can't be executed. Context:
+ * pb_renew(), when no program can run any more. */
+void pb_prog_forget_code(void);
 
 /* If the signal has interrupted a program's run, defers the signal until the run is over. Returns
  * whether the signal was deferred. in_run: the interrupted PC may be code of a run: it is in the

@@ -94,6 +94,7 @@ static int make_funcs(const struct pb_prog_file *f, const struct pb_progs_prog *
 static const struct pb_bpf_pages *other_pages;
 
 static size_t code_used;
+static size_t code_mapped;	/* the highest value that code_used has had */
 
 static void *map_pages(size_t size)
 {
@@ -114,6 +115,7 @@ static void *map_pages(size_t size)
 		return NULL;
 	pb_pages_dump((uint64_t)at, size);
 	code_used += size;
+	code_mapped = code_used > code_mapped ? code_used : code_mapped;
 	return at;
 }
 
@@ -132,6 +134,15 @@ static void unmap_pages(void *p, size_t size)
 		pb_pages_unmap((uint64_t)p, size);
 	else if (at + size == code_used)
 		code_used = at;
+}
+
+/* The pages aren't unmapped, because the agent's image must have no hole. If they can't be mapped
+ * anew, the old code stays there. Nothing leads to it any more. */
+void pb_prog_forget_code(void)
+{
+	if (code_mapped)
+		pb_pages_map((uint64_t)pb_prog_code, code_mapped, PROT_READ,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
 void pb_prog_use_pages(void)

@@ -28,6 +28,8 @@
  *   user N      the program's user becomes N
  *   load NAME   the program loads this library
  *   files N     the program may have N open files, no more
+ *   pages N     the program maps N pages, each by itself; the answer is the number of pages mapped
+ *               so far whose content has changed
  *   filter 0    a seccomp filter for all threads kills the program if it opens a file
  *   tsc 0       the main thread and its later threads can't read the clock; the answer has errno
  *   mdwe 0      no memory of the program becomes executable any more; the answer has errno
@@ -46,6 +48,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -301,6 +304,25 @@ static void forbid_open(void)
 		exit(1);
 }
 
+static long map_pages(long n)
+{
+	static unsigned char *pages[1000], content[4096];
+	static int nr;
+	long changed = 0;
+
+	memset(content, 0x5a, sizeof(content));
+	while (n-- > 0 && nr < 1000) {
+		void *p = mmap(NULL, sizeof(content), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p != MAP_FAILED)
+			pages[nr++] = memcpy(p, content, sizeof(content));
+	}
+	for (int i = 0; i < nr; i++)
+		changed += memcmp(pages[i], content, sizeof(content)) != 0;
+	return changed;
+}
+
 /* The commands that change the process. */
 static long change(const char *word, long n, const char *name)
 {
@@ -318,6 +340,8 @@ static long change(const char *word, long n, const char *name)
 		return forbid_code();
 	else if (!strcmp(word, "load"))
 		return !dlopen(name, RTLD_NOW);
+	else if (!strcmp(word, "pages"))
+		return map_pages(n);
 	else if (!strcmp(word, "files"))
 		setrlimit(RLIMIT_NOFILE, &limit);
 	else if (!strcmp(word, "filter"))
