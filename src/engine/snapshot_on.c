@@ -240,12 +240,15 @@ static bool sees_ends(const struct trigger *t)
 	return false;
 }
 
-/* Returns -EINVAL if a word has a time, but the ends of its calls aren't seen. Not used for the
- * user's options: modules that aren't loaded yet can't be checked. */
-static int check_ends(void)
+/* Returns -EINVAL if a new word has a time, but the ends of its calls aren't seen. `before` has the
+ * triggers before the write. Triggers that got no new word aren't checked: modules of their words
+ * may not be loaded. For the same reason, this isn't used for the user's options. */
+static int check_ends(const struct trigger *before)
 {
-	for (struct trigger *t = triggers; t < triggers + MOST_TIMES; t++) {
-		if (t->used && t->ns && !sees_ends(t)) {
+	for (unsigned i = 0; i < MOST_TIMES; i++) {
+		const struct trigger *t = &triggers[i];
+
+		if (t->used && t->ns && t->last != before[i].last && !sees_ends(t)) {
 			pb_file_error = "the ends of the function's calls can't be seen";
 			return -EINVAL;
 		}
@@ -266,11 +269,14 @@ static int write_on(char *text, bool append, bool live)
 	if (!err)
 		err = pb_tracer_explained(install(live));
 	if (!err && live && !pb_file_options)
-		err = check_ends();
+		err = check_ends(before);
 	if (!err)
 		return 0;
 	for (unsigned i = 0; i < MOST_TIMES; i++) {
-		pb_hash_restore(&triggers[i].ops.filter, before[i].ops.filter);
+		/* An empty filter selects all functions. So a trigger that was unused keeps the
+		 * filter of the refused write until it isn't registered any more. */
+		if (before[i].used)
+			pb_hash_restore(&triggers[i].ops.filter, before[i].ops.filter);
 		triggers[i].first = before[i].first;
 		triggers[i].last = before[i].last;
 		if (before[i].last)
