@@ -161,23 +161,43 @@ static int add_word(char *word, void *arg)
 	return 0;
 }
 
+/* Whether one of the patterns waits for a module with functions that it matches. */
+static bool waits(const struct ftrace_hash *h)
+{
+	for (const struct pb_pattern *p = h->first; p; p = p->next)
+		if (!p->remove && !known(p))
+			return true;
+	return false;
+}
+
+/* In the kernel a filter is a set of functions, and is empty once the last function is removed. But
+ * it isn't empty while it waits for a module (FTRACE_HASH_FL_MOD). So while the program runs, a
+ * filter that selects no function, and doesn't wait, becomes empty. no_function: the filter to
+ * which patterns were appended already selected no function, although it wasn't empty. This comes
+ * from the user's options, and remains so. */
+static bool becomes_empty(const struct ftrace_hash *h, bool no_function)
+{
+	if (!must_match || holds_any(h))
+		return false;
+	return pb_hash_empty(h) || (!no_function && !waits(h));
+}
+
 int pb_hash_write(struct ftrace_hash *h, char *text, bool append, bool live)
 {
 	struct ftrace_hash new = append ? *h : (struct ftrace_hash){ 0 };
 	struct pb_pattern *old_last = new.last;
+	bool no_function;
 	int err;
 
 	must_match = live && !pb_file_options;
+	no_function = must_match && !pb_hash_empty(&new) && !holds_any(&new);
 	err = pb_each_word(text, add_word, &new);
 	if (err) {
 		if (old_last)
 			old_last->next = NULL;
 		return err;
 	}
-	/* In the kernel a filter is a set of functions, and is empty once the last function is
-	 * removed. So while the program runs, a filter that selects no function becomes empty. The
-	 * user's options are kept: until their functions are loaded, nothing is traced. */
-	*h = must_match && !holds_any(&new) ? (struct ftrace_hash){ 0 } : new;
+	*h = becomes_empty(&new, no_function) ? (struct ftrace_hash){ 0 } : new;
 	return 0;
 }
 
