@@ -106,3 +106,10 @@ bool pb_glob_match_n(const char *pattern, const char *str, size_t n)
 {
 	return match(pattern, str, str + n);
 }
+
+bool pb_glob_match_module(const char *pattern, const char *module)
+{
+	bool inverted = *pattern == '!';
+
+	return pb_glob_match(pattern + inverted, module) != inverted;
+}

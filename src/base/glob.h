@@ -14,6 +14,10 @@ bool pb_glob_match(const char *pattern, const char *str);
  * there need not be a zero. */
 bool pb_glob_match_n(const char *pattern, const char *str, size_t n);
 
+/* Whether the module's name matches the part of a user's pattern after ":mod:". With a leading '!',
+ * as in ftrace, the modules that don't match the rest are meant. */
+bool pb_glob_match_module(const char *pattern, const char *module);
+
 /* A user's pattern may end in a command, as in "FUNC:mod:MODULE". The command begins with a single
  * colon. Two colons belong to a name of C++, as in "ns::mod::f". Returns the first place in the n
  * bytes of `pattern` where `command` begins, or NULL. command: ":" for any command, or ":mod:". */

@@ -13,7 +13,8 @@ extern const struct argp record_own_argp;
  * need --bpf aren't among them: record_own_argp has them. The input is a struct record_options. */
 extern const struct argp record_common_argp;
 #define RECORD_HELP_END \
-	"A pattern may end in :mod:GLOB to mean functions of that module only. " \
+	"A pattern may end in :mod:GLOB to mean functions of that module only, or in :mod:!GLOB " \
+	"to mean functions of other modules. " \
 	"The exit status is the program's, or 128 + N if signal N killed the program."
 
 void record_options_init(struct record_options *o);

@@ -11,7 +11,7 @@
 #include "control/resolve.h"
 #include "module/demangle.h"
 
-/* A word of the value: [!]FUNC[:mod:GLOB] */
+/* A word of the value: [!]FUNC[:mod:[!]GLOB] */
 struct word {
 	char *func, *module;		/* module: NULL if there is none */
 	const char *prefix;		/* "!" or "" */
@@ -66,7 +66,7 @@ static unsigned find(const struct word *w, const char *names, FILE *to)
 		if (bytes >= sizeof(name) ||
 		    sscanf(names, "%4095[^ \n] [%255[^]\n]", name, module) < 1)
 			continue;
-		if (w->module && !pb_glob_match(w->module, module))
+		if (w->module && !pb_glob_match_module(w->module, module))
 			continue;
 		if (!(to ? matches_demangled : pb_glob_match)(w->func, name))
 			continue;

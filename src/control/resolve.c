@@ -166,7 +166,7 @@ static void run_once(struct job *j, const struct pb_analysis *const *modules, un
 	for (unsigned m = 0; m < nr; m++) {
 		const struct pb_analysis *a = modules[m];
 
-		if (j->module && !pb_glob_match(j->module, pb_analysis_string(a, a->soname)))
+		if (j->module && !pb_glob_match_module(j->module, pb_analysis_string(a, a->soname)))
 			continue;
 		j->module_known = true;
 		for (uint32_t i = 0; i < a->nr_funcs; i++) {

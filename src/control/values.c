@@ -104,8 +104,9 @@ int pb_control_pattern_next(const char **p, struct pb_control_pattern *out,
 		}
 		out->module = module + strlen(PB_GLOB_MODULE);
 		out->module_len = (size_t)(end - out->module);
-		if (!out->module_len) {
-			snprintf(err, errlen, "'%.*s': no module after :mod:", (int)(end - s), s);
+		if (!out->module_len || (out->module_len == 1 && *out->module == '!')) {
+			snprintf(err, errlen, "'%.*s': no module after :mod:%s", (int)(end - s), s,
+				 out->module_len ? "!" : "");
 			return -EINVAL;
 		}
 	}

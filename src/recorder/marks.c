@@ -111,7 +111,8 @@ static bool find(const struct record_options *o, const struct record_module *m, 
 		const char *module = o->marks[i].module;
 		int ret;
 
-		if (module && !pb_glob_match(module, pb_analysis_string(m->map, m->map->soname)))
+		if (module && !pb_glob_match_module(module, pb_analysis_string(m->map,
+									       m->map->soname)))
 			continue;
 		k.bit = 1ull << i;
 		ret = pb_control_match(&m->map, 1, o->marks[i].match, o->marks[i].pattern, mark, &k,

@@ -16,9 +16,9 @@
 #include "engine/text/text.h"
 
 /* A filter: a list of patterns in the order in which they were written. The forms are "name",
- * "glob*", "!name" (takes functions out) and "glob:mod:module". For each function, the patterns are
- * applied in the order of the list. The filter keeps the patterns, not the functions that they
- * match, so it also applies to modules that arrive later. */
+ * "glob*", "!name" (takes functions out), "glob:mod:module" and "glob:mod:!module". For each
+ * function, the patterns are applied in the order of the list. The filter keeps the patterns, not
+ * the functions that they match, so it also applies to modules that arrive later. */
 struct ftrace_hash {
 	struct pb_pattern *first, *last;
 };

@@ -11,7 +11,7 @@
 struct pb_pattern {
 	struct pb_pattern *next;
 	const char *function;	/* a glob for the function's name */
-	const char *module;	/* a glob for the module's name, or NULL */
+	const char *module;	/* for pb_glob_match_module(), or NULL */
 	bool remove, exact;
 };
 
@@ -28,7 +28,8 @@ bool pb_hash_empty(const struct ftrace_hash *h)
 static bool module_matches(const struct pb_pattern *p, const struct pb_module *m)
 {
 	return !p->module ||
-	       pb_glob_match(p->module, pb_analysis_string(m->analysis, m->analysis->soname));
+	       pb_glob_match_module(p->module,
+				    pb_analysis_string(m->analysis, m->analysis->soname));
 }
 
 static bool name_matches(const struct pb_pattern *p, const char *name, size_t n)
@@ -82,7 +83,7 @@ static bool is_glob(const char *s)
 	return false;
 }
 
-/* Parses "[!]function[:mod:module]". The pattern has a copy of the text. */
+/* Parses "[!]function[:mod:[!]module]". The pattern has a copy of the text. */
 static struct pb_pattern *parse(const char *text)
 {
 	size_t n = strlen(text);

@@ -100,6 +100,11 @@ static void namespaces(void **state)
 	assert_string_equal(got, "_ZN1a3mod1fEv _ZN1a3mod1fEv:mod:pr* ");
 	free(got);
 	assert_null(pb_control_by_demangled(names, "a::mod::f:mod:elsewhere"));
+	assert_null(pb_control_by_demangled(names, "a::mod::f:mod:!pr*"));
+	got = pb_control_by_demangled(names, "a::mod::f:mod:!else*");
+	assert_non_null(got);
+	assert_string_equal(got, "_ZN1a3mod1fEv:mod:!else* ");
+	free(got);
 	pb_control_nearest_name("a::mod::first [prog]\n", "a::mod::frist:mod:prog", near,
 				sizeof(near));
 	assert_string_equal(near, "a::mod::first");
@@ -112,6 +117,27 @@ static void namespaces(void **state)
 	assert_string_equal(near, "leaf");
 	pb_control_nearest_name("leaf [prog]\n", "leaf:mod:other", near, sizeof(near));
 	assert_string_equal(near, "leaf");
+}
+
+/* After ":mod:", a leading '!' inverts the module, as in ftrace. */
+static void inverted_modules(void **state)
+{
+	static const struct { const char *pattern, *module; bool matches; } cases[] = {
+		{ "libx*", "libx.so", true }, { "!libx*", "libx.so", false },
+		{ "!libx*", "prog", true }, { "!*", "prog", false }, { "![a-l]*", "prog", true },
+		{ "!!x", "!x", false }, { "!!x", "x", true }, { "\\!x", "!x", true },
+	};
+	struct pb_control_pattern p;
+	const char *text = "f:mod:!m g:mod:!";
+	char err[200];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(pb_glob_match_module(cases[i].pattern, cases[i].module),
+				 cases[i].matches);
+	assert_int_equal(pb_control_pattern_next(&text, &p, err, sizeof(err)), 1);
+	assert_true(p.text_len == 1 && !p.remove && p.module_len == 2);
+	assert_int_equal(pb_control_pattern_next(&text, &p, err, sizeof(err)), -EINVAL);
+	assert_string_equal(err, "'g:mod:!': no module after :mod:!");
 }
 
 static int check_write(void *arg, const char *path, bool append, const char *value)
@@ -326,6 +352,7 @@ int main(void)
 		cmocka_unit_test(durations),
 		cmocka_unit_test(patterns),
 		cmocka_unit_test(namespaces),
+		cmocka_unit_test(inverted_modules),
 		cmocka_unit_test(validation),
 		cmocka_unit_test(writes),
 		cmocka_unit_test(distances),
