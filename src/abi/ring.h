@@ -59,7 +59,7 @@
 #define PB_ABI_RING_H
 
 #define PB_RING_MAGIC		0x31474e4952425031ull	/* "1PBRING1" */
-#define PB_RING_VERSION		2
+#define PB_RING_VERSION		3
 #define PB_CHUNK_SIZE		16384
 #define PB_CHUNK_HEADER		128
 #define PB_CHUNK_DEAD_ZONE	512	/* the chunk's last bytes: a record may end in them, but not
@@ -208,6 +208,8 @@ struct pb_ring {
 	uint64_t snapshot_by;
 	struct pb_ring_unfit unfit[PB_UNFIT_NR];
 	uint64_t calls_late, calls_regained;	/* like calls_lost; see struct pb_ring_thread */
+	uint32_t nested_images;	/* count of images that aren't traced because a traced recorder has
+				 * started them for its own recording */
 	/* written by the observer */
 	_Alignas(64) uint64_t heartbeat;	/* the observer changes it every 10 ms; on a busy
 						 * machine the change may be late */

@@ -80,8 +80,8 @@ static void remove_variables(char **envp)
 	} else {
 		remove_var(envp, (size_t)(var - envp));
 	}
-	var = find_var(envp, session_var);
-	remove_var(envp, (size_t)(var - envp));
+	while ((var = find_var(envp, session_var)))
+		remove_var(envp, (size_t)(var - envp));
 }
 
 /* Returns the upper end of the main thread's stack. The kernel puts the program's file name, to

@@ -169,6 +169,8 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	note_untraced(s, ring->remote_images, "program",
 		      "started as another user or in another root directory, from which the agent "
 		      "or the recorder can't be reached");
+	note_untraced(s, ring->nested_images, "program",
+		      "started by another recorder, which records it itself");
 	note_untraced(s, fileless, "program",
 		      "no file descriptor is left for the agent (see ulimit -n)");
 	note_untraced(s, shadowed, "program", "started with a shadow stack, with which functions "
@@ -180,6 +182,7 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
 	return unfit + missed + cramped + fileless + shadowed + ring->remote_images +
+	       ring->nested_images +
 	       ring->sandboxed_images + s->nr_refused;
 }
 

@@ -99,62 +99,75 @@ static long measure(struct look *l, const char *s, const char *prefix)
 	}
 }
 
-static const char preload[] = "LD_PRELOAD=";
+static const char preload[] = "LD_PRELOAD=", session[] = "PATCHBAY_SESSION=";
 #define PRELOAD_LEN ((long)sizeof(preload) - 1)
+#define SESSION_LEN ((long)sizeof(session) - 1)
 
-/* Counts the variables in envp, and finds the program's own LD_PRELOAD. False: a pointer is
- * invalid. */
-static bool count_vars(char *const envp[], size_t *nr, const char **theirs, size_t *their_len)
+/* The variables of an environment that isn't ours. */
+struct vars {
+	size_t nr;		/* their count */
+	const char *preload;	/* the value of the program's own LD_PRELOAD, or NULL */
+	size_t preload_len;
+	bool nested;		/* there is a PATCHBAY_SESSION: the traced program is itself a
+				 * recorder, and starts a program for its own session */
+};
+
+/* Looks at one variable. False: a pointer is invalid. */
+static bool look_at_var(struct vars *v, struct look *l, const char *var)
+{
+	long n = measure(l, var, session);
+
+	v->nested |= n == SESSION_LEN;
+	if (n >= 0)
+		n = measure(l, var, preload);
+	if (n < PRELOAD_LEN)
+		return n >= 0;
+	v->preload = var + PRELOAD_LEN;
+	n = measure(l, v->preload, NULL);
+	v->preload_len = n < 0 ? 0 : (size_t)n;
+	return n >= 0;
+}
+
+/* Looks at the variables in envp. False: a pointer is invalid. */
+static bool look_at_vars(struct vars *v, char *const envp[])
 {
 	struct look array = { ~0ul }, strings = array;
-	long n;
 
-	*nr = *their_len = 0;
-	*theirs = NULL;
-	for (; envp; ++*nr) {
+	*v = (struct vars){ 0 };
+	for (; envp; v->nr++) {
+		char *const *var = &envp[v->nr];
+
 		/* an element of an array that isn't aligned may lie in two pages */
-		if (!is_there(&array, &envp[*nr]) || !is_there(&array, (char *)&envp[*nr] + 7))
+		if (!is_there(&array, var) || !is_there(&array, (char *)var + 7))
 			return false;
-		if (!envp[*nr])
+		if (!*var)
 			break;
-		n = measure(&strings, envp[*nr], preload);
-		if (n < 0)
+		if (!look_at_var(v, &strings, *var))
 			return false;
-		if (n < PRELOAD_LEN)
-			continue;
-		*theirs = envp[*nr] + PRELOAD_LEN;
-		n = measure(&strings, *theirs, NULL);
-		if (n < 0)
-			return false;
-		*their_len = (size_t)n;
 	}
 	return true;
 }
 
 /* Returns a copy of envp with PATCHBAY_SESSION, and with the agent's part of LD_PRELOAD before the
  * program's own part. If the copy can't be made, returns envp itself. */
-static char *const *with_ours(char *const envp[], const char *first)
+static char *const *with_ours(char *const envp[], const struct vars *v, const char *first)
 {
 	const char *parts[3] = { session_path };
-	size_t nr, out = 0, text, their_len;
-	const char *theirs;
+	size_t out = 0, text;
 	char **new, *strings;
 
-	if (!count_vars(envp, &nr, &theirs, &their_len))
-		return envp;
-	text = strlen(preload_path) + strlen(session_path) + their_len + PB_FIRST_MAX + 64;
-	new = pb_exec_memory((nr + 3) * sizeof(*new) + text);
+	text = strlen(preload_path) + strlen(session_path) + v->preload_len + PB_FIRST_MAX + 64;
+	new = pb_exec_memory((v->nr + 3) * sizeof(*new) + text);
 	if (!new)
 		return envp;
-	strings = (char *)(new + nr + 3);
-	for (size_t i = 0; i < nr; i++)
+	strings = (char *)(new + v->nr + 3);
+	for (size_t i = 0; i < v->nr; i++)
 		if (!pb_has_prefix(envp[i], preload))
 			new[out++] = envp[i];
 	new[out++] = strings;
-	strings = put_var(strings, preload,
-			  (const char *[3]){ first, preload_path, their_len ? theirs : NULL });
+	strings = put_var(strings, preload, (const char *[3]){ first, preload_path, v->preload });
 	new[out++] = strings;
-	put_var(strings, "PATCHBAY_SESSION=", parts);
+	put_var(strings, session, parts);
 	new[out] = NULL;
 	return new;
 }
@@ -269,17 +282,21 @@ static void prepare(struct exec *e, int dir, const char *path, int flags)
 	struct pb_ring *ring = pb_ring_map.ring;
 	char *const *envp = e->envp;
 	struct pb_image_fit f;
+	struct vars v;
+	bool valid = look_at_vars(&v, envp);
 
 	pb_image_fit(&f, dir, path, flags);
 	if (f.kind == PB_IMAGE_FAILS)
 		return;
 	if (f.kind != PB_IMAGE_FITS)
 		count_unfit(e, &f);
+	else if (v.nested)
+		e->counter = &ring->nested_images;
 	else if (!pb_recorder_lives())
 		e->counter = &ring->missed_images;
 	else if (!is_near())
 		e->counter = &ring->remote_images;
-	else if (!has_room() || (e->envp = with_ours(envp, f.first)) == envp)
+	else if (!valid || !has_room() || (e->envp = with_ours(envp, &v, f.first)) == envp)
 		e->counter = &ring->cramped_images;
 	if (pb_recording_ended())
 		e->counter = NULL;
