@@ -8,19 +8,31 @@
 
 #define MAX_DYN	8192		/* the largest number of dynamic entries that are read */
 
+static size_t length_of_first(const char *list)
+{
+	size_t n = 0;
+
+	while (list[n] && list[n] != ':' && list[n] != ' ')
+		n++;
+	return n;
+}
+
 bool pb_is_first_library(const char *name)
 {
-	static const char *const runtimes[] = { "libasan.so.", "libclang_rt.asan" };
+	static const char *const runtimes[] = { "libasan.so", "libclang_rt.asan" };
+	size_t n = length_of_first(name), base = n;
 
-	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
-		size_t n = 0;
-
-		while (runtimes[i][n] && name[n] == runtimes[i][n])
-			n++;
-		if (!runtimes[i][n])
+	while (base && name[base - 1] != '/')
+		base--;
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (pb_has_prefix(name + base, runtimes[i]))
 			return true;
-	}
 	return false;
+}
+
+size_t pb_first_in_list(const char *list)
+{
+	return list && pb_is_first_library(list) ? length_of_first(list) : 0;
 }
 
 static bool read_at(int fd, void *to, size_t size, uint64_t at)

@@ -16,6 +16,10 @@
 /* If the ELF file needs a library that must come first, stores the library's name and returns true.
  * Else returns false. */
 bool pb_first_library(int fd, char name[PB_FIRST_MAX]);
-/* Whether this is the name of a library that must come first. The name ends at NUL, ':' or ' '. */
+/* Whether this is the name or the path of a library that must come first. It ends at NUL, ':' or
+ * ' '. */
 bool pb_is_first_library(const char *name);
+/* list: a value of LD_PRELOAD, or NULL. If its first library must come first, returns the length of
+ * this library's name. Else returns 0. */
+size_t pb_first_in_list(const char *list);
 #endif

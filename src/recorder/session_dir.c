@@ -357,14 +357,12 @@ static bool is_ours(const char *var)
 }
 
 /* If the program exe needs a library that must be preloaded before the agent, sets `first` to the
- * library's name and a colon. Otherwise sets `first` to "". */
-static void first_of(const char *exe, char first[PB_FIRST_MAX + 1])
+ * library's name. Otherwise sets `first` to "". */
+static void first_of(const char *exe, char first[PB_FIRST_MAX])
 {
 	int fd = open(exe, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-	if (fd >= 0 && pb_first_library(fd, first))
-		strcat(first, ":");
-	else
+	if (fd < 0 || !pb_first_library(fd, first))
 		*first = 0;
 	if (fd >= 0)
 		close(fd);
@@ -372,12 +370,17 @@ static void first_of(const char *exe, char first[PB_FIRST_MAX + 1])
 
 char **record_session_environ(const struct record_session *s, const char *exe)
 {
-	char first[PB_FIRST_MAX + 1];
-	const char *former = getenv("LD_PRELOAD");
-	size_t n = 0, k = 0, text = strlen(s->agent) + (former ? strlen(former) : 0) + 256;
+	char needed[PB_FIRST_MAX];
+	const char *former = getenv("LD_PRELOAD"), *first = former;
+	size_t n = 0, k = 0, text = strlen(s->agent) + (former ? 2 * strlen(former) : 0) + 256;
+	size_t first_len = pb_first_in_list(former);
 	char *p, **env;
 
-	first_of(exe, first);
+	if (!first_len) {
+		first_of(exe, needed);
+		first = needed;
+		first_len = strlen(needed);
+	}
 	while (environ[n])
 		n++;
 	env = malloc((n + 3) * sizeof(*env) + text);
@@ -388,8 +391,8 @@ char **record_session_environ(const struct record_session *s, const char *exe)
 			env[k++] = environ[i];
 	p = (char *)(env + n + 3);
 	env[k++] = p;
-	p += sprintf(p, "LD_PRELOAD=%s%s%s%s", first, s->agent, former && *former ? ":" : "",
-		     former ? former : "") + 1;
+	p += sprintf(p, "LD_PRELOAD=%.*s%s%s%s%s", (int)first_len, first, first_len ? ":" : "",
+		     s->agent, former && *former ? ":" : "", former ? former : "") + 1;
 	env[k++] = p;
 	sprintf(p, "PATCHBAY_SESSION=%s", s->sock);
 	env[k] = NULL;

@@ -182,8 +182,7 @@ static uint64_t untraced_notes(struct record_server *s, const struct pb_ring *ri
 	note_untraced(s, ring->sandboxed_images, "program",
 		      "started under a seccomp filter, which may forbid what tracing needs");
 	return unfit + missed + cramped + fileless + shadowed + ring->remote_images +
-	       ring->nested_images +
-	       ring->sandboxed_images + s->nr_refused;
+	       ring->nested_images + ring->sandboxed_images + s->nr_refused;
 }
 
 /* Reports the errors and losses that engines noted in the ring's header. Returns the number of

@@ -149,18 +149,26 @@ static bool look_at_vars(struct vars *v, char *const envp[])
 }
 
 /* Returns a copy of envp with PATCHBAY_SESSION, and with the agent's part of LD_PRELOAD before the
- * program's own part. If the copy can't be made, returns envp itself. */
+ * program's own part. If the own part begins with a library that must come first, this library's
+ * name is copied to the front, too. So the agent's part can be removed later without a trace.
+ * first: such a library of the image itself. If the copy can't be made, returns envp itself. */
 static char *const *with_ours(char *const envp[], const struct vars *v, const char *first)
 {
 	const char *parts[3] = { session_path };
-	size_t out = 0, text;
+	size_t out = 0, text, own = pb_first_in_list(v->preload);
 	char **new, *strings;
 
-	text = strlen(preload_path) + strlen(session_path) + v->preload_len + PB_FIRST_MAX + 64;
+	text = strlen(preload_path) + strlen(session_path) + v->preload_len + 64;
+	text += own ? 2 * (own + 1) : PB_FIRST_MAX;
 	new = pb_exec_memory((v->nr + 3) * sizeof(*new) + text);
 	if (!new)
 		return envp;
 	strings = (char *)(new + v->nr + 3);
+	if (own) {
+		first = memcpy(strings, v->preload, own);
+		strings[own] = 0;
+		strings += own + 1;
+	}
 	for (size_t i = 0; i < v->nr; i++)
 		if (!pb_has_prefix(envp[i], preload))
 			new[out++] = envp[i];

@@ -85,6 +85,19 @@ static void many_program_headers(void **state)
 	assert_true(finds(2, 0, 100));
 }
 
+static void lists(void **state)
+{
+	static const struct { const char *list; size_t length; } cases[] = {
+		{ NULL, 0 }, { "", 0 }, { "libm.so.6", 0 }, { "libasan.so.8", 12 },
+		{ "libasan.so", 10 }, { "/usr/lib/libasan.so:libm.so.6", 19 },
+		{ "/a/libclang_rt.asan-x86_64.so /b", 29 }, { "libm.so.6:libasan.so.8", 0 },
+		{ "/libasan.so/libm.so.6", 0 }, { "libm.so.6 /libasan.so", 0 }, { "/", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(pb_first_in_list(cases[i].list), cases[i].length);
+}
+
 static void damaged_files(void **state)
 {
 	char name[PB_FIRST_MAX];
@@ -103,6 +116,7 @@ int main(void)
 		cmocka_unit_test(runtime_is_among_the_first_two),
 		cmocka_unit_test(many_libraries_are_needed),
 		cmocka_unit_test(many_program_headers),
+		cmocka_unit_test(lists),
 		cmocka_unit_test(damaged_files),
 	};
 
