@@ -109,7 +109,7 @@ struct pb_cursor {
 	uint64_t born;			/* when the process began, if this is the process' first
 					 * thread; 0: unknown */
 	struct pb_call_stack *stack;
-	struct pb_call_stack *shown;	/* the stack of the last event */
+	struct pb_call_stack *shown;	/* the stack of the last event that isn't an END */
 
 	uint64_t *window;		/* words of the chunk's records */
 	uint32_t window_words;		/* the window's size in words */

@@ -26,7 +26,9 @@ static inline void pb_cursor_consume(struct pb_cursor *c, uint32_t words)
 static inline void pb_event_set(struct pb_cursor *c, struct pb_event *ev, enum pb_event_kind kind,
 			     uint32_t site, uint64_t start, uint64_t time)
 {
-	if (pb_unlikely(c->stack != c->shown)) {
+	/* The END of a call on another stack doesn't say that the thread is there: a stack that is
+	 * gone may have been looked through. If the thread is there, other events follow. */
+	if (pb_unlikely(c->stack != c->shown) && kind != PB_EV_END) {
 		pb_stack_switch(c->shown, c->stack);
 		c->shown = c->stack;
 	}

@@ -97,7 +97,8 @@ class Scripts(unittest.TestCase):
             os.unlink(started)
             p.send_signal(sig)
             self.assertEqual(p.wait(pbtest.patience(60)), 128 + sig)
-            self.assertFalse(os.path.exists("/proc/%s/exe" % pid))
+            # `check` doesn't wait for what its runners have started
+            self.assertTrue(pbtest.wait_until(lambda: not os.path.exists("/proc/%s/exe" % pid), 60))
             self.assertFalse(os.path.exists(work))
 
     # --- scripts/setup

@@ -220,6 +220,39 @@ static void threads(const char *dir, uint64_t n)
 	end(&g, 6000);
 }
 
+/* The thread comes to a new stack from its own one. But first, stacks are found to be gone, and the
+ * calls that were open on them end. */
+static void gone_stacks(const char *dir, uint64_t n)
+{
+	const uint64_t own = 1ull << 63 | 1, one = 0x100, two = 0x200, new = 0x300;
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 100, 100, "victim", 0, 0);
+	gen_chunk(&g, 1, 100, 0, T(0));
+	g.head.stack = own;
+	gen_entry(&g, MAIN, T(1000));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, one);
+	gen_entry(&g, PARSE, T(1100));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, two);
+	gen_entry(&g, CPP, T(1200));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
+	gen_entry(&g, WORK, T(1300));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, one);
+	gen_ext1(&g, PB_EXT_END, PARSE, T(1400), PB_END_ENTRY);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, two);
+	gen_ext1(&g, PB_EXT_END, CPP, T(1400), PB_END_ENTRY);
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, new);
+	gen_entry(&g, RUST, T(1400));
+	gen_leaf(&g, HELPER, T(1500), T(1510));
+	gen_exit(&g, RUST, T(1600));
+	gen_ext1(&g, PB_EXT_STACK, 0, 0, own);
+	gen_exit(&g, WORK, T(1700));
+	gen_exit(&g, MAIN, T(1800));
+	gen_chunk_write(&g);
+	end(&g, 2000);
+}
+
 /* Several stacks. A handler leaves its alternate stack by a jump. A handler interrupts a coroutine.
  * Another coroutine has an open call: the call is found to be gone after the thread has returned to
  * its own stack. */
@@ -473,15 +506,16 @@ static void bench_threads(const char *dir, uint64_t n)
 
 const char *const gen_scenarios[] = {
 	"basic", "skipped", "recursion", "tails", "lost", "threads", "stacks", "coroutines",
-	"killed", "damaged", "buffers", "function", "function_untimed", "same_pids", "bench",
-	"bench_threads", NULL
+	"killed", "damaged", "buffers", "function", "function_untimed", "same_pids",
+	"gone_stacks", "bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
 		basic, skipped, recursion, tails, lost, threads, stacks, coroutines, killed,
-		damaged, buffers, function, function_untimed, same_pids, bench, bench_threads,
+		damaged, buffers, function, function_untimed, same_pids, gone_stacks, bench,
+		bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

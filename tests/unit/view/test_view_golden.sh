@@ -48,6 +48,7 @@ check replay-range-before function replay --range '~1s'
 check report-range-before.csv function report --range '~1s' --format=csv
 check replay-tid threads replay --tid 101
 check replay-stacks-filter stacks replay -F work -N '*::write_fmt'
+check replay-gone_stacks gone_stacks replay
 check replay-stacks-depth stacks replay -D 3
 check replay-coroutines-filter coroutines replay -F main
 check report-coroutines-notrace.csv coroutines report -N main --format=csv
