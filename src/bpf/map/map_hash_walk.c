@@ -15,7 +15,7 @@ struct seen {
 	uint32_t nr, restarts;	/* restarts: how often the walk began again in a bucket, because the
 				 * last collected element was gone */
 	bool more;
-	uint32_t link[MOST];
+	uint32_t link[MOST], hash[MOST];
 	uint64_t tag[MOST];
 };
 
@@ -31,12 +31,13 @@ static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, stru
 	s->nr = 0;
 	s->more = false;
 	for (uint32_t n = 0; !(LINK(word) & END); n++) {
-		uint32_t link = LINK(word);
+		uint32_t link = LINK(word), hash;
 		uint64_t next;
 
 		if (!is_elem(m, link) || n > m->nr_elems)
 			return DAMAGED;
 		next = pb_load(&elem(m, link)->next);
+		hash = pb_load32(&elem(m, link)->hash);
 		if (pb_load(at) != word || next & OUT)
 			return LOST;
 		if (next & MARK)
@@ -46,6 +47,7 @@ static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, stru
 			if (s->more)
 				return 0;
 			s->link[s->nr] = link;
+			s->hash[s->nr] = hash;
 			s->tag[s->nr++] = next & TAGS;
 		}
 		on |= link == after;
@@ -76,22 +78,25 @@ static void look(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct s
 	s->more = false;
 }
 
-/* Returns whether the collected element is still in its bucket's list. An element also gets another
- * tag when its successor is unlinked. In this case, stores the new tag in *tag. */
-static bool lives(struct pb_bpf_map *m, uint32_t bucket, uint32_t link, uint64_t *tag)
+/* Returns whether the i-th collected element is still in its bucket's list. An element also gets
+ * another tag when its successor is unlinked. In this case, stores the new tag in s->tag. The
+ * element may also have another tag because it was reused for another key of the bucket, which then
+ * has another hash. */
+static bool lives(struct pb_bpf_map *m, uint32_t bucket, struct seen *s, uint32_t i)
 {
-	uint64_t word = pb_load(&elem(m, link)->next);
+	const struct elem *e = elem(m, s->link[i]);
+	uint64_t word = pb_load(&e->next);
 
 	if (STATE(word))
 		return false;
-	if ((word & TAGS) == *tag)
+	if ((word & TAGS) == s->tag[i])
 		return true;
-	*tag = word & TAGS;
-	return pb_bpf_hash_in_list(m, bucket, link) == 1;
+	s->tag[i] = word & TAGS;
+	return pb_bpf_hash_in_list(m, bucket, s->link[i]) == 1 && pb_load32(&e->hash) == s->hash[i];
 }
 
 /* Copies the key of the i-th collected element. False: the element is deleted. If the tag changes,
- * the copy is repeated, because the element may have been reused for another key of the bucket. */
+ * the copy is repeated, because the element may have been reused meanwhile. */
 static bool copy_key(struct pb_bpf_map *m, uint32_t bucket, struct seen *s, uint32_t i, void *key)
 {
 	for (int walks = 0; walks < MAX_WALKS; walks++) {
@@ -99,7 +104,7 @@ static bool copy_key(struct pb_bpf_map *m, uint32_t bucket, struct seen *s, uint
 
 		memcpy(key, elem(m, s->link[i])->key, m->attr.key_size);
 		pb_barrier();
-		if (!lives(m, bucket, s->link[i], &s->tag[i]))
+		if (!lives(m, bucket, s, i))
 			return false;
 		if (s->tag[i] == was)
 			return true;
@@ -157,7 +162,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 			look(m, (uint32_t)bucket, after, &s);
 			for (uint32_t i = 0; i < s.nr; i++) {
 				after = s.link[i];
-				if (!lives(m, (uint32_t)bucket, after, &s.tag[i]))
+				if (!lives(m, (uint32_t)bucket, &s, i))
 					continue;
 				nr++;
 				if (fn(arg, m, elem(m, after)->key, is_percpu(m->attr.type) ?
