@@ -48,7 +48,7 @@ struct pb_bpf_make_opts {
 	uint64_t memory;		/* limit on the bytes that are written when new maps are
 					 * made and filled, over all maps, so that a small object
 					 * can't take all memory. 0: the memory that is available.
-					 * The limit is at most 2 GB */
+					 * The limit is at most 4 GB */
 	const struct pb_bpf_make_size *sizes;
 	uint32_t nr_sizes;
 	/* Called before a map is made. May change the number of entries in *spec. NULL: no

@@ -4,7 +4,8 @@
 
 #include "bpfload/load_make.h"
 
-#define MEMORY_MAX	(1ull << 31)	/* the size of the largest ring buffer */
+#define MEMORY_MAX	(1ull << 32)	/* enough for the largest ring buffer, which takes 2 GB,
+					 * and other maps */
 
 static uint64_t available(void)
 {

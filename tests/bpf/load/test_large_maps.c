@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "bpf/map/map.h"
+#include "bpf/map/map_file.h"
 #include "bpfload/load_make.h"
 #include "maker.h"
 
@@ -63,6 +63,23 @@ static void rings(void **state)
 	check(&m, 3);
 }
 
+/* Without a limit of the caller, the largest ring buffer can be made together with other maps, if
+ * there is enough memory. */
+static void limit(void **state)
+{
+	struct pb_bpf_map_spec ring = {
+		.attr = { BPF_MAP_TYPE_RINGBUF, 0, 0, 1u << 31, 0 }, .cpu_slots = 1,
+		.types = { .spin_lock_off = -1, .timer_off = -1 },
+	};
+
+	assert_true(pb_bpf_map_written(&ring) >= 1ull << 31);
+	assert_true(pb_bpf_make_memory(UINT64_MAX) >= pb_bpf_map_written(&ring) + (1ull << 30));
+	assert_int_equal(pb_bpf_make_memory(UINT64_MAX), 1ull << 32);
+	assert_int_equal(pb_bpf_make_memory(3ull << 30), 3ull << 30);
+	assert_int_equal(pb_bpf_make_memory(1), 1);
+	assert_true(pb_bpf_make_memory(0) > 0 && pb_bpf_make_memory(0) <= 1ull << 32);
+}
+
 static void hashes(void **state)
 {
 	static const uint32_t maps[][5] = {
@@ -93,6 +110,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings), cmocka_unit_test(hashes), cmocka_unit_test(variables),
+		cmocka_unit_test(limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
