@@ -98,14 +98,28 @@ static void name_kptrs(struct pb_bpf_map_types *to, const struct pb_bpf_map_type
 				to->kptrs[i].name = from->kptrs[k].name;
 }
 
-/* Makes a new map, if the bytes that are written at once aren't too many. */
-static int create_map(struct making *m, uint32_t nr, const struct pb_bpf_map_spec *spec)
+/* Returns how many bytes are written at once when the map is made and filled. */
+static uint64_t written(const struct pb_bpf_object_map *o, const struct pb_bpf_map_spec *spec)
 {
-	uint64_t written = pb_bpf_map_written(spec) +
-			   (m->made.object->maps[nr].contents ? spec->attr.value_size : 0);
-	int err = written > m->memory ? -ENOMEM : pb_bpf_map_create(&m->map[nr], spec);
+	return pb_bpf_map_written(spec) + (o->contents ? spec->attr.value_size : 0);
+}
 
-	m->memory -= err ? 0 : written;
+/* Finds the map or makes a new one, if the bytes that are written at once aren't too many. */
+static int find_or_create(struct making *m, uint32_t nr, const struct pb_bpf_map_spec *spec)
+{
+	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
+	uint64_t bytes = written(o, spec);
+	int err = -ENOENT;
+
+	if (bytes > m->memory)
+		return -ENOMEM;
+	if (m->opts.find)
+		err = m->opts.find(m->opts.arg, o, spec, &m->map[nr]);
+	m->found[nr] = !err;
+	if (err == -ENOENT)
+		err = pb_bpf_map_create(&m->map[nr], spec);
+	if (err >= 0 && !m->found[nr])
+		m->memory -= bytes;
 	return err;
 }
 
@@ -115,7 +129,7 @@ static int make_map(struct making *m, uint32_t nr)
 	const struct pb_bpf_object_map *o = &m->made.object->maps[nr];
 	struct pb_bpf_map_spec spec = { .attr = attr_of(m, o), .types = o->types,
 		.cpu_slots = m->opts.cpu_slots };
-	int err = -ENOENT;
+	int err;
 
 	/* the caller may have given another size than the object */
 	if (o->nr_slots && spec.attr.key_size > sizeof(o->slots->index))
@@ -136,12 +150,7 @@ static int make_map(struct making *m, uint32_t nr)
 	 * then rejects programs that need them. */
 	if (!pb_bpf_map_size(&spec, &err))
 		spec.types = no_types;
-	err = -ENOENT;
-	if (m->opts.find)
-		err = m->opts.find(m->opts.arg, o, &spec, &m->map[nr]);
-	m->found[nr] = !err;
-	if (err == -ENOENT)
-		err = create_map(m, nr, &spec);
+	err = find_or_create(m, nr, &spec);
 	if (err < 0)
 		return err;
 	name_kptrs(&m->map[nr].types, &spec.types);

@@ -60,7 +60,9 @@ struct pb_bpf_make_opts {
 	 * must fill *found as pb_bpf_map_attach() does. If find() returns 0, the map keeps its
 	 * contents. If find() returns PB_BPF_MAP_IS_NEW, the map gets its initial contents. In both
 	 * cases, pb_bpf_made_free() closes the map with all other maps. -ENOENT means that no map
-	 * exists, so a map is made. After any other error the map can't be used. NULL: no callback.
+	 * exists, so a map is made. After any other error the map can't be used. If a new map would
+	 * exceed the limit `memory`, find() isn't called, because it may make one. NULL: no
+	 * callback.
 	 */
 	int (*find)(void *arg, const struct pb_bpf_object_map *map,
 		    const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found);

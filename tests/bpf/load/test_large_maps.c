@@ -14,11 +14,15 @@
 
 #define LIMIT	(1u << 20)
 
-/* Makes the maps of an object within LIMIT. All but the last must be made. The last one would need
- * more memory. */
-static void check(struct maker *maker, uint32_t nr)
+typedef int find_fn(void *arg, const struct pb_bpf_object_map *map,
+		    const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found);
+
+/* Makes the maps of an object within LIMIT. All but the last must be made. The last one is made if
+ * last_is_made is set. Otherwise it would need more memory. */
+static void check_with(struct maker *maker, uint32_t nr, find_fn *find, bool last_is_made)
 {
-	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .cpu_slots = 2, .memory = LIMIT };
+	struct pb_bpf_make_opts opts = { .caps = PB_BPF_CAP_ALL, .cpu_slots = 2, .memory = LIMIT,
+		.find = find };
 	struct pb_bpf_object *o;
 	struct pb_bpf_made *m;
 	char err[256];
@@ -27,13 +31,20 @@ static void check(struct maker *maker, uint32_t nr)
 		fail_msg("%s", err);
 	assert_int_equal(o->nr_maps, nr);
 	assert_int_equal(pb_bpf_make(o, &opts, &m), 0);
-	for (uint32_t i = 0; i < nr - 1; i++)
+	for (uint32_t i = 0; i < nr - !last_is_made; i++)
 		if (!m->maps[i].map)
 			fail_msg("map %u: %s", i, m->maps[i].why);
-	assert_null(m->maps[nr - 1].map);
-	assert_non_null(strstr(m->maps[nr - 1].why, "Cannot allocate memory"));
+	if (!last_is_made) {
+		assert_null(m->maps[nr - 1].map);
+		assert_non_null(strstr(m->maps[nr - 1].why, "Cannot allocate memory"));
+	}
 	pb_bpf_made_free(m);
 	pb_bpf_object_close(o);
+}
+
+static void check(struct maker *maker, uint32_t nr)
+{
+	check_with(maker, nr, NULL, false);
 }
 
 /* Adds maps in the old form: type, key_size, value_size, max_entries, flags. */
@@ -49,18 +60,49 @@ static void add_maps(struct maker *m, const uint32_t (*maps)[5], uint32_t nr)
 	}
 }
 
-static void rings(void **state)
+static void check_rings(find_fn *find, bool last_is_made)
 {
 	static const uint32_t maps[][5] = {
 		{ BPF_MAP_TYPE_RINGBUF, 0, 0, LIMIT / 2, 0 },
 		{ BPF_MAP_TYPE_RINGBUF, 0, 0, LIMIT / 2, 0 },
-		{ BPF_MAP_TYPE_RINGBUF, 0, 0, 4096, 0 },
+		{ BPF_MAP_TYPE_RINGBUF, 0, 0, LIMIT / 2, 0 },
 	};
 	struct maker m;
 
 	maker_begin(&m);
 	add_maps(&m, maps, 3);
-	check(&m, 3);
+	check_with(&m, 3, find, last_is_made);
+}
+
+static void rings(void **state)
+{
+	check_rings(NULL, false);
+}
+
+/* The limit also holds for maps that the caller makes, which may be pinned. */
+static int make_new(void *arg, const struct pb_bpf_object_map *map,
+		    const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found)
+{
+	int err = pb_bpf_map_create(found, spec);
+
+	return err ? err : PB_BPF_MAP_IS_NEW;
+}
+
+static void made_by_caller(void **state)
+{
+	check_rings(make_new, false);
+}
+
+/* Maps that exist take no more memory. */
+static int find_existing(void *arg, const struct pb_bpf_object_map *map,
+			 const struct pb_bpf_map_spec *spec, struct pb_bpf_map *found)
+{
+	return pb_bpf_map_create(found, spec);
+}
+
+static void existing(void **state)
+{
+	check_rings(find_existing, true);
 }
 
 /* Without a limit of the caller, the largest ring buffer can be made together with other maps, if
@@ -109,7 +151,8 @@ static void variables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rings), cmocka_unit_test(hashes), cmocka_unit_test(variables),
+		cmocka_unit_test(rings), cmocka_unit_test(made_by_caller),
+		cmocka_unit_test(existing), cmocka_unit_test(hashes), cmocka_unit_test(variables),
 		cmocka_unit_test(limit),
 	};
 
