@@ -5,8 +5,8 @@
 #   test_cli.sh PATCHBAY
 set -u
 strip=
-patchbay=$(realpath "$1") failed=0
-tmp=$(mktemp -d) || exit 1
+command -v python3 >/dev/null || exit 77
+patchbay=$(realpath "$1") failed=0 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM
 
 check() {	# STATUS EXPECTED ARGS...: `bpf ARGS` exits with STATUS and prints EXPECTED
