@@ -5,8 +5,10 @@
  *
  * If a key that get_next_key() has returned is gone, get_next_key() returns the first key again. So
  * a loop of get_next_key() could visit the same elements for ever. A hash is therefore read by
- * batches of whole buckets, which never begin again. A trie has no such batches, so the number of
- * times that its walk begins again is limited.
+ * batches of whole buckets, which never begin again. All other types return their keys in an order
+ * that two keys alone show. If the next key isn't after the last one in this order, the walk has
+ * begun again. It then leaves out the keys up to the last one that was shown. The number of times
+ * that a walk begins again is limited.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -83,29 +85,76 @@ static int each_of_hash(const char *command, struct pb_bpf_map *map, bpf_element
 /* ---- other types ---------------------------------------------------------------------------- */
 
 struct walk {
-	uint8_t *key, *next, *first, *value;
-	uint64_t at, done;	/* at: number of the key in this pass; done: how many keys of a
-				 * pass were visited */
+	uint8_t *key, *next, *shown, *value;	/* shown: the last key that was shown */
+	bool any;				/* a key was shown */
+	uint64_t at;				/* number of the key in this pass */
 	uint32_t restarts;
 };
 
-/* Finds the next key, which becomes w->next. If the walk has begun again, the last key is gone, so
- * that each later key now has a smaller number. Returns false at the map's end. Sets *cut if the
- * walk can't be finished. */
-static bool go_on(struct pb_bpf_map *map, struct walk *w, bool *cut)
+/* Returns whether prefix a comes after prefix b in a trie's order: at the first bit that differs, 0
+ * comes first, and a longer prefix comes before the prefixes with which it begins. */
+static bool prefix_is_after(const struct pb_bpf_map *map, const uint8_t *a, const uint8_t *b)
+{
+	uint32_t bits = (map->attr.key_size - 4) * 8;
+	uint32_t a_len, b_len, most, i = 0;
+
+	memcpy(&a_len, a, 4);
+	memcpy(&b_len, b, 4);
+	most = a_len < b_len ? a_len : b_len;
+	most = most < bits ? most : bits;	/* a stray write may have changed a length */
+	while (i + 8 <= most && a[4 + i / 8] == b[4 + i / 8])
+		i += 8;
+	for (; i < most; i++) {
+		uint8_t bit = 0x80 >> i % 8;
+
+		if ((a[4 + i / 8] ^ b[4 + i / 8]) & bit)
+			return a[4 + i / 8] & bit;
+	}
+	return a_len < b_len;
+}
+
+/* Returns whether key a comes after key b in the order of get_next_key(). */
+static bool is_after(const struct pb_bpf_map *map, const uint8_t *a, const uint8_t *b)
+{
+	uint32_t a_nr, b_nr;
+
+	if (map->attr.type == BPF_MAP_TYPE_LPM_TRIE)
+		return prefix_is_after(map, a, b);
+	memcpy(&a_nr, a, 4);
+	memcpy(&b_nr, b, 4);
+	return a_nr > b_nr;
+}
+
+/* Finds the next key, which becomes w->key. Returns 1, 0 at the map's end, or -EAGAIN if the walk
+ * has begun again too often. */
+static int go_on(struct pb_bpf_map *map, struct walk *w)
 {
 	if (pb_bpf_map_get_next_key(map, w->at ? w->key : NULL, w->next))
-		return false;
-	if (w->at && !memcmp(w->next, w->first, map->attr.key_size)) {
+		return 0;
+	if (w->at && !is_after(map, w->next, w->key)) {
 		w->restarts++;
-		w->done -= w->done > 0;
 		w->at = 0;
 	}
-	if (!w->at)
-		memcpy(w->first, w->next, map->attr.key_size);
+	w->at++;
 	memcpy(w->key, w->next, map->attr.key_size);
-	*cut = w->restarts > MAX_RESTARTS || w->at > 2ull * map->attr.max_entries + 1000;
-	return !*cut;
+	return w->restarts > MAX_RESTARTS || w->at > 2ull * map->attr.max_entries + 1000 ?
+	       -EAGAIN : 1;
+}
+
+/* Shows the element of w->key, unless the walk has begun again and the element was shown before.
+ * Returns fn's result. */
+static int show(struct pb_bpf_map *map, struct walk *w, bpf_element_fn *fn, void *arg)
+{
+	int err;
+
+	if (w->any && !is_after(map, w->key, w->shown))
+		return 0;
+	err = pb_bpf_map_lookup_elem(map, w->key, w->value, 0);
+	if (err == -ENOENT)		/* it was deleted meanwhile */
+		return 0;
+	w->any = true;
+	memcpy(w->shown, w->key, map->attr.key_size);
+	return fn(arg, map, w->key, w->value, err);
 }
 
 static int each_key(const char *command, struct pb_bpf_map *map, bpf_element_fn *fn, void *arg)
@@ -113,22 +162,15 @@ static int each_key(const char *command, struct pb_bpf_map *map, bpf_element_fn 
 	uint32_t room = map->attr.key_size + 8;
 	struct walk w = { .key = calloc(3, room),
 			  .value = calloc(1, pb_bpf_map_value_size(map) + 8) };
-	bool cut = false;
-	int ret = 0, err;
+	int ret = 0, more = 1;
 
 	if (!w.key || !w.value)
 		ret = no_memory(command, map);
 	w.next = w.key + room;
-	w.first = w.next + room;
-	for (; !ret && go_on(map, &w, &cut); w.at++) {
-		if (w.at < w.done)
-			continue;
-		w.done++;
-		err = pb_bpf_map_lookup_elem(map, w.key, w.value, 0);
-		if (err != -ENOENT)		/* else it was deleted meanwhile */
-			ret = fn(arg, map, w.key, w.value, err);
-	}
-	if (cut)
+	w.shown = w.next + room;
+	while (!ret && (more = go_on(map, &w)) > 0)
+		ret = show(map, &w, fn, arg);
+	if (more == -EAGAIN)
 		ret = cut_off(command, map);
 	free(w.key);
 	free(w.value);

@@ -60,11 +60,19 @@ struct {
 	__uint(value_size, 8);
 	__uint(max_entries, 100);
 } trie SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(key_size, 5);
+	__uint(value_size, 60000);
+	__uint(max_entries, 100);
+} wide SEC(".maps");
 SEC("socket") int keys(struct __sk_buff *skb)
 {
 	char key[12] = {};
 
-	return bpf_map_lookup_elem(&table, key) || bpf_map_lookup_elem(&trie, key);
+	return bpf_map_lookup_elem(&table, key) || bpf_map_lookup_elem(&trie, key) ||
+	       bpf_map_lookup_elem(&wide, key);
 }
 C
 check 0 "" load -q "$tmp/keys.bpf.o" keys
@@ -72,6 +80,8 @@ for i in 10 11 12 13 14 15 16 17 18 19; do
 	check 0 "" map update "$dir/keys/maps/table" key hex $i ab cd ef 01 02 03 04 value hex $i 0 0 0 0 0 0 0
 	check 0 "" map update "$dir/keys/maps/trie" key hex 40 0 0 0 $i ab cd ef 01 02 03 04 value hex $i 0 0 0 0 0 0 0
 done
+# an entry that all keys match
+check 0 "" map update "$dir/keys/maps/trie" key hex 0 0 0 0 0 0 0 0 0 0 0 0 value hex ff 0 0 0 0 0 0 0
 damage() {	# MAP KEY: changes the key that begins with KEY
 	python3 - "$dir/keys/maps/$1" "$2" <<'PY' || exit 1
 import sys
@@ -90,15 +100,56 @@ dump_ends() {	# MAP ELEMENTS: the dump ends, and has the elements
 	failed=1
 }
 dump_ends table 10
-dump_ends trie 10
+dump_ends trie 11
 damage table 13
 dump_ends table 9
 [ ! -s "$tmp/err" ] || { echo "FAILED: the dump of a hash says:"; cat "$tmp/err"; failed=1; }
 damage trie 13
-dump_ends trie 3		# the walk can't go on after the damaged key, the fourth
+dump_ends trie 4		# the walk can't go on after the damaged key, the fourth
 grep -q 'trie: the map was changed too often, or is damaged: not all of its elements could be read$' "$tmp/err" || {
 	echo "FAILED: the dump of a damaged trie says:"; cat "$tmp/err"; failed=1
 }
+
+# A trie is changed while its dump shows key 14. The dump can't go on until the rest of this element
+# is read from the pipe. Elements that are there all the time are shown once, in the trie's order: a
+# prefix comes after all that begin with it.
+python3 - "$patchbay" "$dir/keys/maps/wide" <<'PY' || failed=1
+import os, re, subprocess, sys
+
+def change(what, key, *value):
+	subprocess.run([sys.argv[1], "bpf", "map", what, sys.argv[2], "key", "hex", *key.split(), *value], check=True)
+
+def update(last, bits="8"):
+	change("update", "%s 0 0 0 %s" % (bits, last), "value", "hex", *["0"] * 60000)
+
+def dump(changes):
+	with subprocess.Popen([sys.argv[1], "bpf", "map", "dump", sys.argv[2]], stdout=subprocess.PIPE, bufsize=0) as p:
+		text = b""
+		while piece := os.read(p.stdout.fileno(), 4096):
+			text += piece
+			if changes and b"key: 08 00 00 00 14" in text:
+				changes()
+				changes = None
+	return p.returncode, re.findall("key: (..) 00 00 00 (..)", text.decode())
+
+failed = 0
+keys = [("08", str(i)) for i in range(10, 20)] + [("04", "10"), ("00", "00")]
+rows = {
+	"delete 12, 14": lambda: [change("delete", "8 0 0 0 " + key) for key in ("12", "14")],
+	"delete 10, 14": lambda: [change("delete", "8 0 0 0 " + key) for key in ("10", "14")],
+	"add 9, delete 14": lambda: [update("9"), change("delete", "8 0 0 0 14")],
+	"nothing": lambda: None,
+}
+for row, changes in rows.items():
+	for bits, last in keys:
+		update(last, bits)
+	expected = keys if row != "nothing" else [("08", "09")] + keys
+	got = dump(changes)
+	if got != (0, expected):
+		print("FAILED: the dump of a trie (%s): %s" % (row, got))
+		failed = 1
+sys.exit(failed)
+PY
 
 # A map of a type that can't have a lock is made without types, and the verifier says so.
 compile lock <<'C'
