@@ -32,6 +32,12 @@ static int cut_off(const char *command, const struct pb_bpf_map *map)
 				 "elements could be read", map->name);
 }
 
+static int unreadable(const char *command, const struct pb_bpf_map *map, int err)
+{
+	return pb_error(command, "%s: the elements can't be read: %s", map->name,
+			strerror(err == -PB_BPF_ENOTSUPP ? EOPNOTSUPP : -err));
+}
+
 /* ---- hashes ------------------------------------------------------------------------------- */
 
 /* Reads one batch with room for `room` elements. *pos: the batch's position; *in: NULL, or pos.
@@ -76,6 +82,8 @@ static int each_of_hash(const char *command, struct pb_bpf_map *map, bpf_element
 		free(buffer);
 		if (more == -ENOSPC && room > most)
 			return cut_off(command, map);
+		if (more < 0 && more != -ENOSPC)
+			return unreadable(command, map, (int)more);
 		room *= 2;		/* for a bucket with many elements */
 		more = more == -ENOSPC ? 1 : more;
 	}
@@ -125,12 +133,14 @@ static bool is_after(const struct pb_bpf_map *map, const uint8_t *a, const uint8
 	return a_nr > b_nr;
 }
 
-/* Finds the next key, which becomes w->key. Returns 1, 0 at the map's end, or -EAGAIN if the walk
- * has begun again too often. */
+/* Finds the next key, which becomes w->key. Returns 1, 0 at the map's end, -EAGAIN if the walk has
+ * begun again too often, or another -errno. */
 static int go_on(struct pb_bpf_map *map, struct walk *w)
 {
-	if (pb_bpf_map_get_next_key(map, w->at ? w->key : NULL, w->next))
-		return 0;
+	int err = pb_bpf_map_get_next_key(map, w->at ? w->key : NULL, w->next);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
 	if (w->at && !is_after(map, w->next, w->key)) {
 		w->restarts++;
 		w->at = 0;
@@ -172,6 +182,8 @@ static int each_key(const char *command, struct pb_bpf_map *map, bpf_element_fn 
 		ret = show(map, &w, fn, arg);
 	if (more == -EAGAIN)
 		ret = cut_off(command, map);
+	else if (more < 0)
+		ret = unreadable(command, map, more);
 	free(w.key);
 	free(w.value);
 	return ret;

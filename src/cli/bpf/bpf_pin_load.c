@@ -121,6 +121,9 @@ int bpf_pin_elements(struct bpf_session *s)
 	for (uint32_t i = 0; i < s->nr_maps && !ret; i++) {
 		uint32_t type = s->map[i] ? s->map[i]->attr.type : 0;
 
+		/* ids in a map that is only for writing can't be read */
+		if (type && !(s->map[i]->access & PB_BPF_MAP_READ))
+			continue;
 		if (type == BPF_MAP_TYPE_PROG_ARRAY || type == BPF_MAP_TYPE_ARRAY_OF_MAPS ||
 		    type == BPF_MAP_TYPE_HASH_OF_MAPS)
 			ret = bpf_map_each(s->command, s->map[i], open_element, s);

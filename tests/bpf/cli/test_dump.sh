@@ -67,12 +67,27 @@ struct {
 	__uint(value_size, 60000);
 	__uint(max_entries, 100);
 } wide SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_WRONLY);
+	__type(key, long);
+	__type(value, long);
+	__uint(max_entries, 100);
+} hash_in SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_WRONLY);
+	__type(key, int);
+	__type(value, long);
+	__uint(max_entries, 4);
+} array_in SEC(".maps");
 SEC("socket") int keys(struct __sk_buff *skb)
 {
 	char key[12] = {};
 
 	return bpf_map_lookup_elem(&table, key) || bpf_map_lookup_elem(&trie, key) ||
-	       bpf_map_lookup_elem(&wide, key);
+	       bpf_map_lookup_elem(&wide, key) || bpf_map_lookup_elem(&hash_in, key) ||
+	       bpf_map_lookup_elem(&array_in, key);
 }
 C
 check 0 "" load -q "$tmp/keys.bpf.o" keys
@@ -150,6 +165,14 @@ for row, changes in rows.items():
 		failed = 1
 sys.exit(failed)
 PY
+
+# Elements that the map's flags don't allow to read are an error.
+for map in hash_in array_in; do
+	check 1 "Found 0 elements" map dump "$dir/keys/maps/$map"
+	grep -q "$map: the elements can't be read: Operation not permitted$" "$tmp/err" || {
+		echo "FAILED: the dump of $map says:"; cat "$tmp/err"; failed=1
+	}
+done
 
 # A map of a type that can't have a lock is made without types, and the verifier says so.
 compile lock <<'C'
