@@ -15,13 +15,15 @@ struct seen {
 	uint32_t nr, restarts;	/* restarts: how often the walk began again in a bucket, because the
 				 * last collected element was gone */
 	bool more;
+	uint32_t after_hash;	/* hash of the element after which the next look begins */
 	uint32_t link[MOST], hash[MOST];
 	uint64_t tag[MOST];
 };
 
-/* Collects at most MOST elements of a bucket. Begins after element `after`. If `after` is 0, or is
- * no longer in the bucket, begins with the first element, but at most MAX_RESTARTS times in a walk.
- * s->more: the bucket has more elements. Returns 0, LOST, SWEEP or DAMAGED. */
+/* Collects at most MOST elements of a bucket. Begins after element `after`, whose hash is
+ * s->after_hash. If `after` is 0, or is no longer in the bucket with this hash, begins with the
+ * first element, but at most MAX_RESTARTS times in a walk. s->more: the bucket has more elements.
+ * Returns 0, LOST, SWEEP or DAMAGED. */
 static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, struct seen *s)
 {
 	const uint64_t *at = &m->buckets[bucket];
@@ -50,7 +52,7 @@ static int look_once(struct pb_bpf_map *m, uint32_t bucket, uint32_t after, stru
 			s->hash[s->nr] = hash;
 			s->tag[s->nr++] = next & TAGS;
 		}
-		on |= link == after;
+		on |= link == after && hash == s->after_hash;
 		at = &elem(m, link)->next;
 		word = next;
 	}
@@ -125,7 +127,7 @@ int pb_bpf_hash_next_key(struct pb_bpf_map *m, const void *key, void *next)
 {
 	uint32_t hash = key ? pb_bpf_hash_of(m, key) : 0, after = 0;
 	uint64_t bucket = 0;
-	struct seen s = { .all = 0 };
+	struct seen s = { .after_hash = hash };
 
 	if (key) {
 		after = pb_bpf_hash_find(m, hash, key).link;
@@ -162,6 +164,7 @@ int64_t pb_bpf_hash_each(struct pb_bpf_map *m, pb_bpf_map_fn *fn, void *arg, str
 			look(m, (uint32_t)bucket, after, &s);
 			for (uint32_t i = 0; i < s.nr; i++) {
 				after = s.link[i];
+				s.after_hash = s.hash[i];
 				if (!lives(m, (uint32_t)bucket, &s, i))
 					continue;
 				nr++;
@@ -206,6 +209,7 @@ static uint32_t batch_bucket(struct pb_bpf_map *m, uint32_t bucket, char *keys, 
 			char *key = keys + (uint64_t)nr * m->attr.key_size;
 
 			after = s.link[i];
+			s.after_hash = s.hash[i];
 			if (!copy_key(m, bucket, &s, i, key))
 				continue;
 			*err = read_or_take(m, key, values + nr * value_size, flags, take);
