@@ -26,7 +26,7 @@ struct pb_interrupted pb_interrupt_begin(const ucontext_t *uc, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 	struct pb_interrupted i = {
-		.stack = t->top ? t->stack : NULL, .epoch = pb_process->epoch,
+		.thread = t, .stack = t->top ? t->stack : NULL, .epoch = pb_process->epoch,
 		.known = pb_unblocked.known,
 	};
 
@@ -52,6 +52,14 @@ static bool is_child(const struct pb_interrupted *i)
 	return i->epoch != pb_process->epoch;
 }
 
+/* Returns whether the handler ends in another thread than it began in, and the saved stack belongs
+ * to the state of the first thread. The handler has switched to another context, and the present
+ * thread has continued it. If it also used that stack, two threads would use one chain of calls. */
+static bool is_of_another(const struct pb_interrupted *i, const struct pb_thread *t)
+{
+	return t != i->thread && (i->stack == &i->thread->own || i->stack == &i->thread->nowhere);
+}
+
 /* Sets the thread's state back to the stack that the thread was on before the handler. Closes the
  * calls that jumps inside the handler left open on that stack. In a child that the handler forked,
  * nothing is done, because the child has no saved state. */
@@ -59,7 +67,8 @@ static void go_back(const struct pb_interrupted *i, uint64_t slot)
 {
 	struct pb_thread *t = pb_tls;
 
-	if (!i->stack || !t->top || is_child(i) || pb_latched || !pb_ring_map.ring)
+	if (!i->stack || !t->top || is_child(i) || pb_latched || !pb_ring_map.ring ||
+	    is_of_another(i, t))
 		return;
 	t->w.slot = slot - 8;	/* below the handler's return slot: after a hit at or above that
 				 * slot, the writer would assume that the interrupted code never

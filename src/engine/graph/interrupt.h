@@ -19,6 +19,7 @@ struct pb_stack;
 struct pb_thread;
 
 struct pb_interrupted {
+	struct pb_thread *thread;
 	struct pb_stack *stack;
 	uint32_t epoch;		/* the epoch of the process */
 	bool known;		/* pb_unblocked.known */

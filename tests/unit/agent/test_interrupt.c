@@ -346,6 +346,31 @@ static void a_handler_on_another_stack_closes_nothing(void **state)
 	assert_int_equal(nr_closed, 1);
 }
 
+/* A handler switches to another context, and another thread continues the handler. The stack that
+ * was interrupted is part of the first thread's state, so the second thread must not take it. */
+static void another_thread_ends_the_handler(void **state)
+{
+	struct pb_stack *const privates[] = { &thread.own, &thread.nowhere };
+	struct pb_thread other;
+	ucontext_t uc = context(LIBC, false);
+
+	thread.nowhere = (struct pb_stack){ .lo = HIGH, .hi = HIGH + SIZE, .thread = &thread,
+					    .id = 1ul << 62, .top = own_calls.call };
+	for (int k = 0; k < 2; k++) {
+		struct pb_interrupted i;
+
+		pb_tls = &thread;
+		thread.stack = privates[k];
+		i = pb_interrupt_begin(&uc, OWN + 0x3000);
+		other = (struct pb_thread){ .top = coro_calls.call, .stack = &other.own };
+		other.own = (struct pb_stack){ .lo = CORO, .hi = CORO + SIZE, .thread = &other };
+		pb_tls = &other;
+		pb_interrupt_end(&i, OWN + 0x3000, &uc);
+		assert_ptr_equal(privates[k]->thread, &thread);
+		assert_ptr_equal(other.stack, &other.own);
+	}
+}
+
 /* The handler forks. In the child, the kernel wipes the thread's state, but the interrupted code
  * still uses its address. So the state must be made again at this address. */
 static void a_child_has_its_state_again(void **state)
@@ -383,6 +408,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_neighbour_gets_a_stack_of_its_own, begin, end),
 		cmocka_unit_test_setup_teardown(a_handler_on_another_stack_closes_nothing,
 						begin, end),
+		cmocka_unit_test_setup_teardown(another_thread_ends_the_handler, begin, end),
 		cmocka_unit_test_setup_teardown(a_child_has_its_state_again, begin, end),
 	};
 
