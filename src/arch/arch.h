@@ -360,9 +360,10 @@ void pb_our_clone(void);
 void pb_clone_entry(void);
 
 /* The kernel calls pb_signal_entry() in place of the program's handlers. It calls
- * pb_signal_begin(sig, info, context, slot), which returns an address. pb_signal_entry() jumps to
- * that address with the arguments that the kernel passed. pb_signal_done() is a handler that does
- * nothing. */
+ * pb_signal_begin(sig, info, context, slot), which returns an address and a word. If the word is 0,
+ * pb_signal_entry() jumps to the address with the arguments that the kernel passed. Otherwise it
+ * calls the address with these arguments, and then pb_signal_end(context, word).
+ * pb_signal_done() is a handler that does nothing. */
 void pb_signal_entry(int sig, siginfo_t *info, void *context);
 void pb_signal_done(void);
 /* pthread_create() starts this function in place of the program's routine. It jumps to the routine

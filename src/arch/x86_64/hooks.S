@@ -82,9 +82,11 @@
 	jmp	*%rdx
 	end pb_clone_entry
 
-/* The kernel calls this in place of the program's handlers, with rsp at the return
- * address. It jumps to the address that pb_signal_begin(sig, info, context, slot)
- * returns. */
+/* The kernel calls this in place of the program's handlers, with rsp at the return address.
+ * pb_signal_begin(sig, info, context, slot) returns the address of the next code in rax. If rdx is
+ * 0, this function jumps there. Otherwise it calls that code, and then pb_signal_end(context, rdx).
+ * The call has the same stack pointer as the call of pb_signal_begin(). So while the handler runs,
+ * the address pb_signal_called isn't on the stack, and a detach doesn't wait for the handler. */
 	function pb_signal_entry
 	push	%rdi
 	.cfi_adjust_cfa_offset 8
@@ -97,6 +99,9 @@
 	.globl	pb_signal_called
 	.hidden	pb_signal_called
 pb_signal_called:	/* signal_frames.c searches the stacks for this return address */
+	test	%rdx, %rdx
+	jnz	1f
+	.cfi_remember_state
 	pop	%rdx
 	.cfi_adjust_cfa_offset -8
 	pop	%rsi
@@ -104,6 +109,19 @@ pb_signal_called:	/* signal_frames.c searches the stacks for this return address
 	pop	%rdi
 	.cfi_adjust_cfa_offset -8
 	jmp	*%rax
+	.cfi_restore_state
+1:	mov	16(%rsp), %rdi
+	mov	8(%rsp), %rsi
+	mov	%rdx, 8(%rsp)
+	mov	(%rsp), %rdx
+	call	*%rax
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	jmp	pb_signal_end
 	end pb_signal_entry
 
 /* A handler that does nothing. */

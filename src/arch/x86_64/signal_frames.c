@@ -11,7 +11,8 @@
  * While pb_signal_begin() calls a handler, the signal frame may have a PC of the program, which the
  * agent has put there for the handler. So the frame doesn't show that the handler returns to code
  * of the agent. But if the return address in pb_signal_entry() is on the stack, such a handler may
- * be running.
+ * be running. A handler that pb_signal_entry() itself calls isn't looked for: it has interrupted
+ * the program's code, and its return does no harm after a detach (pb_signal_end()).
  */
 #include <signal.h>
 #include <sys/uio.h>

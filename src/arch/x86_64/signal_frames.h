@@ -16,8 +16,8 @@ struct pb_signal_frame {
 };
 
 /* Calls visit() for each frame on the stack, from the innermost on, until visit() returns true.
- * visit() may change *f->rip. If the stack holds the return address of the call that
- * pb_signal_entry() makes, visit() also gets a frame for this call: f->rip then points to the
+ * visit() may change *f->rip. If the stack holds the return address with which pb_signal_entry()
+ * calls pb_signal_begin(), visit() also gets a frame for this call: f->rip then points to the
  * return address, which is in the agent. Returns whether visit() has returned true. Context: the
  * helper of a stop. */
 bool pb_signal_frames(const struct user_regs_struct *regs,

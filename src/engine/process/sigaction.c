@@ -205,6 +205,7 @@ void pb_sigaction_undo(void)
 	bool may = pb_reads_off();
 
 	undone = true;
+	pb_signal_leave();
 	for (int sig = 1; sig < PB_SIGNALS; sig++)
 		if (may || !pb_signal_is_fault(sig))
 			give_back(sig);

@@ -24,15 +24,30 @@
 #include "base/base.h"
 #include "base/sys.h"
 
-uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
+/* What pb_signal_entry() does next. `to`: the address of the next code. end: an argument for
+ * pb_signal_end(), which is called after that code has returned; 0: the code is reached by a jump,
+ * and its end isn't seen. */
+struct next {
+	uint64_t to, end;
+};
+#define RESTORES	1ul	/* a bit of `end`: the thread's mask was known */
+struct next pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot);
+void pb_signal_end(ucontext_t *uc, uint64_t end);
 
 pb_handler_fn *pb_handlers[PB_SIGNALS];
 struct pb_handler_flags pb_handler_flags[PB_SIGNALS];
-/* Set when a handler has set another PC than that of the interrupted code. It may be a handler that
- * switches between threads of the program's own. Then it keeps contexts, and sets them later. By
- * then, their PCs may lie in displaced bytes. So from now on the agent sees the end of each
+/* Set when a handler that has interrupted the agent's code has set another PC. It may be a handler
+ * that switches between threads of the program's own. Then it keeps contexts, and sets them later.
+ * By then, their PCs may lie in displaced bytes. So from now on the agent sees the end of each
  * handler. */
 static bool handlers_set_pcs;
+static PB_LASTING uint64_t leaves;	/* how often pb_signal_leave() was called */
+
+/* Returns an `end` that isn't 0 and that is valid until pb_signal_leave() is called. */
+static uint64_t end_word(void)
+{
+	return 2 * (leaves + 1);
+}
 
 /* Translates a PC on the hit path. If the PC is in an entry's code, the handler sees the function's
  * entry: the call isn't made yet. If it is in the code of an exit by a jump, the handler sees the
@@ -118,14 +133,24 @@ static void leave_copy(int sig, siginfo_t *info, ucontext_t *uc)
 	pb_context_set_pc(uc, to);
 }
 
-/* A handler has set another PC. If it lies in displaced bytes, the thread goes on in the copy. */
-static void follow(ucontext_t *uc)
+/* If a handler has set a PC in displaced bytes, the thread goes on in the copy. */
+static void leave_displaced(ucontext_t *uc)
 {
 	uint64_t to = pb_text_displaced_pc(pb_context_pc(uc));
 
-	__atomic_store_n(&handlers_set_pcs, true, __ATOMIC_RELAXED);
 	if (to)
 		pb_context_set_pc(uc, to);
+}
+
+/* A handler that was shown the PC `shown` has changed the PC or the stack pointer, or a stop has
+ * moved the PC to a stub. The program never sees an address in a stub, so it sets none. */
+static void follow(ucontext_t *uc, uint64_t shown)
+{
+	uint64_t pc = pb_context_pc(uc);
+
+	if (pc != shown && !pb_in_stub(pc))
+		__atomic_store_n(&handlers_set_pcs, true, __ATOMIC_RELAXED);
+	leave_displaced(uc);
 }
 
 static void call_plain(pb_handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
@@ -134,7 +159,7 @@ static void call_plain(pb_handler_fn *handler, int sig, siginfo_t *info, ucontex
 
 	handler(sig, info, uc);
 	if (pb_context_pc(uc) != pc)
-		follow(uc);
+		follow(uc, pc);
 }
 
 static void call_translated(pb_handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
@@ -148,9 +173,10 @@ static void call_translated(pb_handler_fn *handler, int sig, siginfo_t *info, uc
 	if (shown && info && (uint64_t)info->si_addr == pc && reports_pc(sig))
 		info->si_addr = (void *)pb_context_pc(uc);
 	pb_context_shown(&c);
+	pc = pb_context_pc(uc);
 	handler(sig, info, uc);
 	if (shown ? !pb_context_end(&c) : pb_context_pc(uc) != pc)
-		follow(uc);
+		follow(uc, pc);
 }
 
 static void set_default(int sig)
@@ -217,23 +243,33 @@ static pb_handler_fn *take_handler(int sig)
 	return __atomic_load_n(&pb_handlers[sig], __ATOMIC_ACQUIRE);
 }
 
-/* Returns whether the agent must see the end of the handler. This is so if handlers set PCs. It is
- * also so if the thread's mask is known, eBPF programs may read memory, and the agent can't ask the
- * kernel for the mask after the handler. */
-static bool must_see_the_end(bool known)
+/* The program's code was interrupted. The thread's state needs no care after the handler: the next
+ * hit shows which calls are over and which stack is current. If handlers set PCs, the PC is looked
+ * at after the handler. The same holds if the handler may skip an instruction. If the thread's mask
+ * is known, eBPF programs may read memory, and the agent can't ask the kernel for the mask after
+ * the handler, then pb_signal_end() notes that the mask is known again. */
+static struct next pass_on(pb_handler_fn *handler, int sig, const ucontext_t *uc, uint64_t slot,
+			   bool known)
 {
-	return __atomic_load_n(&handlers_set_pcs, __ATOMIC_RELAXED) ||
-	       (known && pb_ftrace_regs && !pb_calls_are_safe());
+	struct next next = { (uint64_t)handler, 0 };
+	bool restores = known && pb_ftrace_regs && !pb_calls_are_safe();
+
+	if (!restores)
+		pb_unblocked_in_handler(pb_context_sp(uc), slot, pb_unblocked_in(uc));
+	if (pb_unlikely(restores || __atomic_load_n(&handlers_set_pcs, __ATOMIC_RELAXED) ||
+			may_skip(sig, pb_context_pc(uc))))
+		next.end = end_word() | (restores ? RESTORES : 0);
+	return next;
 }
 
-/* Returns the address at which the thread goes on. While a handler runs, the agent doesn't know the
- * thread's signal mask (pb_unblocked): the handler may have interrupted a sigsuspend(), which sets
- * another mask. */
-uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
+/* Returns how the thread goes on. While a handler runs, the agent doesn't know the thread's signal
+ * mask (pb_unblocked): the handler may have interrupted a sigsuspend(), which sets another mask. */
+struct next pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slot)
 {
-	uint64_t done = (uint64_t)pb_signal_done, pc;
+	const struct next done = { (uint64_t)pb_signal_done, 0 };
 	struct pb_interrupted in;
 	pb_handler_fn *handler;
+	uint64_t pc;
 
 	if (pb_signal_is_fault(sig) && pb_fault_fixup(sig, info, uc))
 		return done;
@@ -256,14 +292,26 @@ uint64_t pb_signal_begin(int sig, siginfo_t *info, ucontext_t *uc, uint64_t *slo
 		pb_unblocked.known = in.known;
 		return done;
 	}
-	if (in.inside || is_ours(pb_context_pc(uc)) || may_skip(sig, pb_context_pc(uc))) {
-		call_translated(handler, sig, info, uc);
-	} else if (pb_likely(!must_see_the_end(in.known))) {
-		pb_unblocked_in_handler(pb_context_sp(uc), (uint64_t)slot, pb_unblocked_in(uc));
-		return (uint64_t)handler;
-	} else {
-		call_plain(handler, sig, info, uc);
-	}
+	if (!in.inside && !is_ours(pb_context_pc(uc)))
+		return pass_on(handler, sig, uc, (uint64_t)slot, in.known);
+	call_translated(handler, sig, info, uc);
 	pb_interrupt_end(&in, (uint64_t)slot, uc);
 	return done;
+}
+
+/* A handler that has interrupted the program's code has returned. It may have run across a detach,
+ * and even across the next attach. Then the agent's memory may be about to change, and nothing of
+ * it but `leaves` is touched. */
+void pb_signal_end(ucontext_t *uc, uint64_t end)
+{
+	if ((end & ~RESTORES) != end_word())
+		return;
+	leave_displaced(uc);
+	if (end & RESTORES)
+		pb_unblocked.known = pb_unblocked.slot && pb_unblocked_in(uc);
+}
+
+void pb_signal_leave(void)
+{
+	leaves++;
 }

@@ -39,4 +39,7 @@ static inline bool pb_signal_is_fault(int sig)
 void pb_signal_default(int sig, siginfo_t *info, void *context);
 /* Like pb_signal_default(), but for a signal whose disposition the program has never set. */
 void pb_signal_default_at_start(int sig, siginfo_t *info, void *context);
+/* Called at a detach, when the program's own handlers are in the kernel again. From now on, the
+ * ends of handlers that run already aren't looked at. Context: the other threads are stopped. */
+void pb_signal_leave(void);
 #endif
