@@ -67,6 +67,7 @@
 
 /* struct pb_process */
 #define PROCESS_EPOCH		4
+#define PROCESS_STACKS_FREED	9
 
 /* struct pb_site */
 #define S_HANDLER		0

@@ -234,6 +234,13 @@ def record(data, program, *options, timeout=60, stdin=None, cwd=None, env=None):
     return run(record_argv(data, program, *options), timeout, stdin, cwd, env)
 
 
+def agent_symbols(*names):
+    """Returns {name: address in hexadecimal} of symbols of the agent."""
+    r = run(["nm", os.path.join(os.path.dirname(PATCHBAY), "libpatchbay.so")])
+    found = {w[-1]: w[0] for w in map(str.split, r.out.decode().splitlines()) if len(w) == 3}
+    return {n: found[n] for n in names}
+
+
 def bpf_object(source, work, *flags):
     """Compiles the source for eBPF, and returns the object's path. None: there is no compiler for
     eBPF."""

@@ -19,20 +19,19 @@
  * Functions of some runtimes run on stacks that have no room for the agent's C code: a Go function
  * may be entered with a few hundred bytes left. Below the stack there is no guard page, but memory
  * of the program. So at a site with FTRACE_FL_SMALL, slow_entry.S calls C code on a stack of the
- * agent. A hit takes one of these stacks by setting a bit. If all of them are taken, the call is
- * counted as lost. The last stack is only for the first hits of threads. So a forked child gets a
- * stack for its first hit, even if its parent's threads had taken all others. Handlers of such
- * programs have an alternate stack. But if a handler has none, it runs on the agent's stack, so
- * these stacks are larger than PB_HIT_ROOM.
+ * agent. A hit takes one of these stacks by storing its owner (hit_stacks.h). If all of them are
+ * taken, the call is counted as lost. The first stack is only for a forked child that hasn't freed
+ * the stacks of its parent's threads yet. So the child gets a stack for its first hit, even if its
+ * parent's threads had taken all others. Handlers of such programs have an alternate stack. But if
+ * a handler has none, it runs on the agent's stack, so these stacks are larger than PB_HIT_ROOM.
  */
-#define PB_NR_HIT_STACKS	32	/* the number of bits */
+#define PB_NR_HIT_STACKS	32
 #define PB_HIT_STACK_SHIFT	15
+#define PB_HIT_EPOCH_BITS	16	/* low bits of an owner */
 
 /* struct pb_hit_stack_use (hit_stacks.h), at the upper end of each of these stacks */
-#define HIT_STACK_USE		32
-#define U_EPOCH			0
-#define U_OWNER			8
-#define U_SLOT			16
+#define HIT_STACK_USE		16
+#define U_SLOT			0
 
 /*
  * The stub of a site (made by stub.c). It is entered with the program's registers and with rsp at

@@ -147,6 +147,7 @@ int pb_threads_start(const struct pb_known_thread *thread)
 	pb_process->pid = (uint32_t)pb_sys(SYS_getpid);
 	pb_process->epoch = ++last_epoch;
 	pb_process->forker_came = !forker_is_away;
+	pb_process->stacks_freed = true;
 	main_tcb = thread->is_main ? thread->tcb : 0;
 	main_stack_hi = thread->stack_top;
 	/* glibc 2.34 to 2.41 have the TID at 0x2d0: look at this offset first */
@@ -422,8 +423,10 @@ static struct pb_thread *thread_start(uint64_t slot)
 		return pb_follow_fork ? thread_start(slot) : NULL;
 	}
 	/* in a child, only the thread that forked has the PID as its TID */
-	if (forked || (pb_calls_are_safe() && tid == pb_process->pid))
+	if (forked || (pb_calls_are_safe() && tid == pb_process->pid)) {
 		pb_hit_stacks_forked(epoch);
+		pb_process->stacks_freed = true;
+	}
 	free_dead(t, false);
 	return t;
 }

@@ -133,6 +133,8 @@ struct pb_process {
 	uint32_t epoch;		/* differs from the epochs of the ancestors; 0: a child before its
 				 * first hit */
 	bool forker_came;	/* the thread that forked has got its state again */
+	bool stacks_freed;	/* no stack for hits is left over from the parent's other threads
+				 * (pb_hit_stacks_forked()) */
 	uint32_t nr_threads;	/* states with this number or a higher one are free */
 	uint32_t refuse;	/* after a search has found no free state: number of calls that are
 				 * lost before the next search */
@@ -155,6 +157,7 @@ struct pb_process {
 						 * thread that uses it; 0: free */
 };
 _Static_assert(offsetof(struct pb_process, epoch) == PROCESS_EPOCH, "layout.h");
+_Static_assert(offsetof(struct pb_process, stacks_freed) == PROCESS_STACKS_FREED, "layout.h");
 extern struct pb_process *pb_process;	/* the struct lies in wiped memory */
 extern struct pb_exec_reserve *pb_exec_reserves; /* [PB_EXEC_RESERVES] */
 extern struct pb_stack *pb_stacks;	/* [PB_MAX_STACKS] */

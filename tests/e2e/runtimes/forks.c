@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * forks N: this program has a section by which it counts as a Go program. So C code of the agent
- * runs on the agent's own stacks. There is a chain of N forks without an exec. In each process but
- * the last, threads call probe() all the time, so that most of them have such a stack when their
- * process forks. The last process calls last() CALLS times. The exit status of each process is that
- * of its child.
+ * forks N OWNERS: this program has a section by which it counts as a Go program. So C code of the
+ * agent runs on the agent's own stacks. There is a chain of N forks without an exec. In each
+ * process but the last, threads call probe() all the time, so that most of them have such a stack
+ * when their process forks. The last process calls last() CALLS times. After the first call, it has
+ * no such stack, and those of its parent must be free. OWNERS: the address of pb_hit_stack_owners
+ * in the agent, in hexadecimal. The exit status of each process is that of its child. 2: stacks are
+ * taken.
  */
+#define _GNU_SOURCE
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +23,7 @@ __asm__(".section .gopclntab,\"a\",@progbits\n.byte 0\n.text\n");
 
 #define CALLS	1000	/* also in run_runtimes */
 #define THREADS	8
+#define STACKS	32	/* PB_NR_HIT_STACKS */
 #define ENOUGH	200	/* calls of each thread before the fork */
 
 /* They return 3 * n + 1. As Go's functions, they have no unwind table. The first instruction has
@@ -62,6 +70,26 @@ static pid_t fork_among_threads(void)
 	return pid;
 }
 
+static int find_agent(struct dl_phdr_info *info, size_t size, void *base)
+{
+	if (!strstr(info->dlpi_name, "libpatchbay.so"))
+		return 0;
+	*(uintptr_t *)base = info->dlpi_addr;
+	return 1;
+}
+
+static int stacks_taken(const char *owners)
+{
+	uintptr_t base;
+	int nr = 0;
+
+	if (!dl_iterate_phdr(find_agent, &base))
+		return -1;
+	for (int i = 0; i < STACKS; i++)
+		nr += ((const uint64_t *)(base + strtoul(owners, NULL, 16)))[i] != 0;
+	return nr;
+}
+
 int main(int argc, char **argv)
 {
 	int forks = atoi(argv[1]), status;
@@ -71,9 +99,16 @@ int main(int argc, char **argv)
 		probe(i);
 		pid = fork_among_threads();
 		if (pid)
-			return waitpid(pid, &status, 0) == pid && !status ? 0 : 1;
+			return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ?
+			       WEXITSTATUS(status) : 1;
 	}
-	for (int i = 0; i < CALLS; i++)
+	last(0);
+	status = stacks_taken(argv[2]);
+	if (status) {
+		fprintf(stderr, "%d stacks are taken\n", status);
+		return 2;
+	}
+	for (int i = 1; i < CALLS; i++)
 		last(i);
 	return 0;
 }
