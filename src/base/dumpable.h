@@ -16,8 +16,9 @@ void pb_dumpable_lend(void);
  * child calls this function, too. */
 void pb_dumpable_return(void);
 
-/* The program is about to set the value 0 or 1. From now on the end of a loan leaves the state
- * alone. Returns an opaque word for pb_dumpable_asked(). */
+/* The program is about to set the value 0 or 1. From now on the state is this value at the end of a
+ * loan. If the value is 0, this also holds if the program's call fails, or if a child is forked
+ * before the call. Returns an opaque word for pb_dumpable_asked(). */
 uint32_t pb_dumpable_ask(uint32_t value);
 /* The program's call has been made. Returns true if the caller must call pb_dumpable_ask() and make
  * the call again, because a loan has begun meanwhile. before: the result of pb_dumpable_ask(). */
@@ -26,6 +27,7 @@ bool pb_dumpable_asked(uint32_t value, bool failed, uint32_t before);
 /* Returns whether the process is dumpable only because of a loan. *value gets its state without the
  * loan. */
 bool pb_dumpable_is_lent(int *value);
-/* Number of loans that have begun. */
+/* Number of loans that have begun. It is raised at the moment at which pb_dumpable_is_lent() begins
+ * to return true, before the state changes. */
 uint32_t pb_dumpable_loans(void);
 #endif
