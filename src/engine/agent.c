@@ -101,8 +101,8 @@ static uint64_t stack_top(char **envp)
 	return (top + 4096) & ~4095ul;
 }
 
-/* A preloaded agent takes the claim (engine/attach.h) and never gives it back. So a later attach to
- * this process fails. */
+/* A preloaded agent that traces takes the claim (engine/attach.h) and never gives it back. So a
+ * later attach to this process fails. */
 static void start(char **envp, const char *path, const char *preload)
 {
 	struct pb_start s = { .session = path, .preload = preload };
@@ -112,8 +112,6 @@ static void start(char **envp, const char *path, const char *preload)
 	};
 	int err;
 
-	if (!pb_attach_claim())
-		return;
 	/* A stub that has displaced a call pushes the return address, and jumps to the function.
 	 * The shadow stack doesn't get this address, so the function's return would be fatal. */
 	if (pb_shadow_stack_is_on()) {
@@ -121,6 +119,8 @@ static void start(char **envp, const char *path, const char *preload)
 		pb_session_shadow_stack(path);
 		return;
 	}
+	if (!pb_attach_claim())
+		return;
 	err = pb_start_memory(&first);
 	if (!err)
 		err = pb_start_connect(&s);
