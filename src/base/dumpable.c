@@ -100,6 +100,18 @@ void pb_dumpable_return(void)
 	end_loan(false);
 }
 
+uint32_t pb_dumpable_fork_begins(void)
+{
+	return load();
+}
+
+void pb_dumpable_forked(uint32_t before)
+{
+	if ((before & LENT) || ((load() ^ before) & -ONE))
+		__atomic_or_fetch(&loan, LENT, __ATOMIC_SEQ_CST);
+	end_loan(false);
+}
+
 uint32_t pb_dumpable_ask(uint32_t value)
 {
 	uint32_t now = load();

@@ -13,8 +13,14 @@
  * needed, and nothing changes. */
 void pb_dumpable_lend(void);
 /* Ends the loan, if there is one. A child that is forked during a loan inherits it. So each forked
- * child calls this function, too. */
+ * child calls this function, or pb_dumpable_forked(). */
 void pb_dumpable_return(void);
+/* The program is about to fork. Returns an opaque word for pb_dumpable_forked(). */
+uint32_t pb_dumpable_fork_begins(void);
+/* Called in the child. fork(2) copies the state first, and the memory later. If a loan ends in
+ * between, the child inherits only the state. This function ends such a loan, too. (If the program
+ * has made itself dumpable just when a stop has begun, the child isn't dumpable.) */
+void pb_dumpable_forked(uint32_t before);
 
 /* The program is about to set the value 0 or 1. From now on the state is this value at the end of a
  * loan. If the value is 0, this also holds if the program's call fails, or if a child is forked

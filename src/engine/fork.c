@@ -59,13 +59,14 @@ static pid_t our_fork(void)
 {
 	bool inside = interrupted || pb_tls->w.nr_pending ||
 		      pb_prog_is_running((uint64_t)__builtin_frame_address(0));
+	uint32_t loan = pb_dumpable_fork_begins();
 	pid_t pid = original_fork();
 
 	if (pid)
 		return pid;
 	pb_program_ptracer = 0;		/* the kernel doesn't copy this setting */
 	if (pb_calls_are_safe())
-		pb_dumpable_return();
+		pb_dumpable_forked(loan);
 	interrupted = inside;
 	if (!interrupted)
 		with_signals_blocked(pb_follow_fork ? pb_prog_forked : detach_child);

@@ -189,11 +189,40 @@ static void announced_0_is_no_fact(void **state)
 	assert_false(pb_dumpable_is_lent(&value));
 }
 
+/* While a loan ends, or while a whole loan passes, fork() has copied the state for the child, but
+ * not the memory. */
+static void child_inherits_only_the_state(void **state)
+{
+	uint32_t before;
+
+	begin();
+	before = pb_dumpable_fork_begins();
+	pb_dumpable_lend();
+	pb_dumpable_return();
+	kernel = 1;
+	pb_dumpable_forked(before);
+	assert_int_equal(kernel, 0);
+
+	pb_dumpable_lend();
+	before = pb_dumpable_fork_begins();
+	pb_dumpable_return();
+	kernel = 1;
+	pb_dumpable_forked(before);
+	assert_int_equal(kernel, 0);
+
+	/* without a loan, the state is the program's own */
+	before = pb_dumpable_fork_begins();
+	kernel = 1;
+	pb_dumpable_forked(before);
+	assert_int_equal(kernel, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(program_has_the_last_word),
 		cmocka_unit_test(announced_0_is_no_fact),
+		cmocka_unit_test(child_inherits_only_the_state),
 	};
 
 	threads[0].ask_at = threads[0].call_at = threads[1].ask_at = threads[1].call_at = NO_POINT;
