@@ -149,6 +149,7 @@ static bool add_sleep(struct pb_clock *c, uint64_t tsc, uint64_t end, uint64_t a
 	l[2].tsc = end - half;
 	l[2].ns = at + ns - half_ns;
 	c->nr += 3;
+	c->sleeps[c->nr_sleeps++] = (struct pb_clock_sleep){ l[1].tsc, l[2].tsc };
 	return true;
 }
 
@@ -174,10 +175,10 @@ int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clo
 	memset(c, 0, sizeof(*c));
 	/* an interval has at most three lines */
 	c->lines = calloc(nr + 1, 3 * sizeof(*c->lines));
-	if (!p || !c->lines) {
+	c->sleeps = calloc(nr + 1, sizeof(*c->sleeps));
+	if (!p || !c->lines || !c->sleeps) {
 		free(p);
-		free(c->lines);
-		c->lines = NULL;
+		pb_clock_free(c);
 		return -ENOMEM;
 	}
 	snprintf(c->name, sizeof(c->name), "%s", *name ? name : "x86-tsc");
@@ -203,8 +204,10 @@ int pb_clock_init(struct pb_clock *c, const char *name, const struct pb_meta_clo
 void pb_clock_free(struct pb_clock *c)
 {
 	free(c->lines);
+	free(c->sleeps);
 	c->lines = NULL;
-	c->nr = 0;
+	c->sleeps = NULL;
+	c->nr = c->nr_sleeps = 0;
 }
 
 static const struct pb_clock_line *find_line(const struct pb_clock *c, uint64_t tsc)
@@ -240,6 +243,19 @@ uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns)
 			low = mid + 1;
 	}
 	return low;
+}
+
+uint64_t pb_clock_awake(const struct pb_clock *c, uint64_t start, uint64_t end)
+{
+	uint64_t ticks = end - start;
+
+	for (size_t k = pb_bisect(i, 0, c->nr_sleeps, c->sleeps[i].to <= start);
+	     k < c->nr_sleeps && c->sleeps[k].from < end; k++) {
+		const struct pb_clock_sleep *s = &c->sleeps[k];
+
+		ticks -= (s->to < end ? s->to : end) - (s->from > start ? s->from : start);
+	}
+	return ticks;
 }
 
 uint64_t pb_clock_span(const struct pb_clock *c, uint64_t ticks)

@@ -15,10 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "abi/datadir.h"
+#include "base/base.h"
 
 struct pb_clock_line {
 	uint64_t tsc, ns;		/* the point where the line begins */
 	uint64_t whole, fraction;	/* ns per tick, in 64.64 fixed point */
+};
+
+/* A time during which the trace clock stands still, because the machine slept. */
+struct pb_clock_sleep {
+	uint64_t from, to;		/* ticks */
 };
 
 struct pb_clock {
@@ -28,6 +34,8 @@ struct pb_clock {
 					 * 1 ns */
 	struct pb_clock_line *lines;
 	size_t nr;
+	struct pb_clock_sleep *sleeps;	/* in the order of time */
+	size_t nr_sleeps;
 	struct pb_clock_line mean;	/* begins at the first reading; its rate is the mean of all
 					 * intervals in which the machine didn't sleep */
 	/* These values tell the user how good the conversion is. */
@@ -48,6 +56,16 @@ void pb_clock_free(struct pb_clock *c);
 uint64_t pb_clock_ns(const struct pb_clock *c, uint64_t tsc);
 /* Returns the first tick that isn't before this time of the trace clock. */
 uint64_t pb_clock_ticks(const struct pb_clock *c, uint64_t ns);
-/* Converts a sum of durations to nanoseconds, by the mean rate. */
+/* Returns the number of ticks from start to end, without the ticks of sleeps. start <= end */
+uint64_t pb_clock_awake(const struct pb_clock *c, uint64_t start, uint64_t end);
+/* Converts a sum of durations to nanoseconds, by the mean rate. The durations must come from
+ * pb_clock_ticks_between(). */
 uint64_t pb_clock_span(const struct pb_clock *c, uint64_t ticks);
+
+/* Returns a duration in ticks of the trace clock. start <= end */
+static inline uint64_t pb_clock_ticks_between(const struct pb_clock *c, uint64_t start,
+					      uint64_t end)
+{
+	return pb_likely(!c->nr_sleeps) ? end - start : pb_clock_awake(c, start, end);
+}
 #endif

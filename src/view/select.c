@@ -80,10 +80,17 @@ uint32_t pb_select(const struct pb_view *v, const struct pb_event *ev)
 	}
 }
 
+static bool is_long(const struct pb_view *v, uint64_t start, uint64_t end)
+{
+	const struct pb_clock *c = &v->data->clock;
+
+	return end > start &&
+	       pb_clock_span(c, pb_clock_ticks_between(c, start, end)) >= v->min_ns;
+}
+
 bool pb_select_long(const struct pb_view *v, uint64_t start, uint64_t end)
 {
-	return !v->min_ns ||
-	       (end > start && pb_clock_span(&v->data->clock, end - start) >= v->min_ns);
+	return !v->min_ns || is_long(v, start, end);
 }
 
 bool pb_select_clip(const struct pb_view *v, uint64_t *start, uint64_t *end)

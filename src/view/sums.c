@@ -161,7 +161,7 @@ static uint64_t known_start(const struct pb_event *ev)
 static void on_end(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
 {
 	struct pb_sum *s;
-	uint64_t start;
+	uint64_t start, duration;
 
 	if (!ev->call) {
 		m->sums[pb_sites_number(&m->sites, ev->image, ev->site)].calls += calls * m->weight;
@@ -171,8 +171,9 @@ static void on_end(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
 	s->calls += calls * m->weight;
 	start = known_start(ev);
 	if (start) {
-		add_time(s, ev->stack, ev->time - start, ev->call->child, m->time_weight, calls);
-		add_to_parent(ev, ev->time - start);
+		duration = pb_clock_ticks_between(m->clock, start, ev->time);
+		add_time(s, ev->stack, duration, ev->call->child, m->time_weight, calls);
+		add_to_parent(ev, duration);
 	} else {
 		/* only the time of the call's callees is known */
 		add_total(s, ev->stack, ev->call->nested, m->time_weight);
@@ -191,13 +192,15 @@ static void on_begin(struct pb_sums *m, const struct pb_event *ev, uint32_t numb
 static inline void on_event(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
 {
 	struct pb_sum *s;
+	uint64_t duration;
 
 	switch (ev->kind) {
 	case PB_EV_LEAF:
 		s = &m->sums[pb_sites_number(&m->sites, ev->image, ev->site)];
 		s->calls += calls * m->weight;
-		add_time(s, ev->stack, ev->time - ev->start, 0, m->time_weight, true);
-		add_to_parent(ev, ev->time - ev->start);
+		duration = pb_clock_ticks_between(m->clock, ev->start, ev->time);
+		add_time(s, ev->stack, duration, 0, m->time_weight, true);
+		add_to_parent(ev, duration);
 		break;
 	case PB_EV_ENTRY: case PB_EV_OPEN:
 		on_begin(m, ev, pb_sites_number(&m->sites, ev->image, ev->site));
@@ -219,6 +222,7 @@ static void on_end_selected(struct pb_sums *m, const struct pb_event *ev, unsign
 {
 	struct pb_sum *s = leave(m, ev);
 	uint64_t start = known_start(ev), from = start ? start : ev->start, to = ev->time;
+	uint64_t duration;
 
 	if (!ev->call->view || (m->view->min_ns && !start) || !pb_select_long(m->view, from, to) ||
 	    !pb_select_clip(m->view, &from, &to)) {
@@ -227,18 +231,21 @@ static void on_end_selected(struct pb_sums *m, const struct pb_event *ev, unsign
 		return;
 	}
 	s->calls += calls * m->weight;
-	if (start)
-		add_time(s, ev->stack, to - from, ev->call->child, m->time_weight, calls);
-	else
+	if (!start) {
 		add_total(s, ev->stack, ev->call->nested, m->time_weight);
-	add_to_parent(ev, start ? to - from : ev->call->child);
+		add_to_parent(ev, ev->call->child);
+		return;
+	}
+	duration = pb_clock_ticks_between(m->clock, from, to);
+	add_time(s, ev->stack, duration, ev->call->child, m->time_weight, calls);
+	add_to_parent(ev, duration);
 }
 
 static void on_event_selected(struct pb_sums *m, const struct pb_event *ev, unsigned calls)
 {
 	bool visible = pb_select(m->view, ev) & PB_SEL_VISIBLE;
 	uint32_t number = visible ? pb_sites_number(&m->sites, ev->image, ev->site) : 0;
-	uint64_t start = ev->start ? ev->start : ev->time, end = ev->time;
+	uint64_t start = ev->start ? ev->start : ev->time, end = ev->time, duration;
 
 	if (ev->time > m->latest)
 		m->latest = ev->time;
@@ -257,8 +264,9 @@ static void on_event_selected(struct pb_sums *m, const struct pb_event *ev, unsi
 		    !pb_select_clip(m->view, &start, &end))
 			return;
 		m->sums[number].calls += calls * m->weight;
-		add_time(&m->sums[number], ev->stack, end - start, 0, m->time_weight, true);
-		add_to_parent(ev, end - start);
+		duration = pb_clock_ticks_between(m->clock, start, end);
+		add_time(&m->sums[number], ev->stack, duration, 0, m->time_weight, true);
+		add_to_parent(ev, duration);
 		return;
 	case PB_EV_LOST: case PB_EV_NONE: case PB_EV_LEAF_OPEN:
 		return;
@@ -283,12 +291,17 @@ bool pb_sums_event(void *arg, const struct pb_event *ev, unsigned calls)
 	return true;
 }
 
+static uint64_t run_time(const struct pb_sums *m, uint64_t start, uint64_t time)
+{
+	return time > start ? pb_clock_ticks_between(m->clock, start, time) : 0;
+}
+
 /* Adds the time of each open call, from the innermost to the outermost, as if the calls returned.
  * Then makes `last` refer to the open calls again. */
 void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, uint64_t leaf_start,
 		    uint64_t time)
 {
-	uint64_t inner = leaf && time > leaf_start ? time - leaf_start : 0;
+	uint64_t inner = leaf ? run_time(m, leaf_start, time) : 0;
 
 	if (s != m->stack)
 		change_stack(m, s, s->depth);
@@ -298,7 +311,7 @@ void pb_sums_settle(struct pb_sums *m, struct pb_call_stack *s, uint32_t leaf, u
 		struct pb_open_call *call = &s->calls[i];
 		struct pb_sum *sum = &m->sums[call->view];
 		uint64_t start = call->aux > 1 ? call->aux : call->start;
-		uint64_t duration = start && time > start ? time - start : 0;
+		uint64_t duration = start ? run_time(m, start, time) : 0;
 
 		if (i >= s->counted)
 			sum->last = call->outer;
@@ -334,8 +347,8 @@ int pb_sums_init(struct pb_sums *m, const struct pb_view *v)
 {
 	int ret;
 
-	*m = (struct pb_sums){ .view = v, .selects = pb_view_selects(v), .budget = BUDGET,
-				.weight = 1, .time_weight = PB_SAMPLE_UNIT };
+	*m = (struct pb_sums){ .view = v, .clock = &v->data->clock, .selects = pb_view_selects(v),
+				.budget = BUDGET, .weight = 1, .time_weight = PB_SAMPLE_UNIT };
 	ret = pb_sites_init(&m->sites, v->data);
 	if (ret)
 		return ret;

@@ -25,6 +25,7 @@ _Static_assert(sizeof(struct pb_sum) == 64, "a cache line");
 
 struct pb_sums {
 	const struct pb_view *view;
+	const struct pb_clock *clock;
 	bool selects;
 	uint64_t latest;	/* time of the latest event; set only if `selects` is true */
 	struct pb_sum *sums;	/* the index is the function's number */

@@ -204,9 +204,10 @@ static void add_call(struct pb_top_group *g, uint32_t number, uint32_t stack, ui
 }
 
 /* Returns how long a call that began at `start` has run, or 0 if `start` is 0 (unknown). */
-static uint64_t run_time(uint64_t start, uint64_t now)
+static uint64_t run_time(const struct pb_top *t, uint64_t start, uint64_t now)
 {
-	return start ? since(start, now) : 0;
+	return start && now > start ?
+	       pb_clock_ticks_between(&t->view.data->clock, start, now) : 0;
 }
 
 /* Returns the start of that part of the call whose time counts. This is the call's `aux`, if it is
@@ -240,11 +241,11 @@ static void add_open(struct pb_top *t, struct pb_follow *f, struct pb_call_stack
 		start = pb_top_thread(t, (size_t)n)->from;
 	/* if the thread has ended, its calls ended with it */
 	now = pb_follow_alive_until(f, (size_t)n, now);
-	inner = leaf ? run_time(start, now) : 0;
+	inner = leaf ? run_time(t, start, now) : 0;
 	for (uint32_t i = 0; i < s->depth; i++) {
 		const struct pb_open_call *call = &s->calls[i];
-		uint64_t ticks = run_time(start_of(call), now);
-		uint64_t callee = i + 1 < s->depth ? run_time(start_of(call + 1), now) : inner;
+		uint64_t ticks = run_time(t, start_of(call), now);
+		uint64_t callee = i + 1 < s->depth ? run_time(t, start_of(call + 1), now) : inner;
 
 		add_call(g, call->view, nth + 1, ticks, callee + call->child,
 			 pb_open_call_counts(call));

@@ -65,9 +65,11 @@ static bool fits(const struct page *p)
 	return !p->lines || p->used + 1 < p->lines;
 }
 
-static void print_seconds(struct pb_out *o, const struct pb_clock *clock, uint64_t ticks)
+/* Prints the time from the first instant to the second. */
+static void print_seconds(struct pb_out *o, const struct pb_clock *clock, uint64_t from,
+			  uint64_t to)
 {
-	uint64_t ms = pb_clock_span(clock, ticks) / 1000000;
+	uint64_t ms = pb_clock_span(clock, pb_clock_ticks_between(clock, from, to)) / 1000000;
 
 	pb_out_u64(o, ms / 1000, 0, ' ');
 	pb_out_char(o, '.');
@@ -103,9 +105,9 @@ static void print_title(struct page *p, uint64_t from, uint64_t to, const char *
 	begin_line(p);
 	pb_out_fmt(o, "# %.40s: %s", p->t->name, what);
 	if (!clock->none) {
-		print_seconds(o, clock, from - p->t->begun);
+		print_seconds(o, clock, p->t->begun, from);
 		pb_out_str(o, " to ");
-		print_seconds(o, clock, to - p->t->begun);
+		print_seconds(o, clock, p->t->begun, to);
 		pb_out_str(o, ", ");
 	}
 	if (estimated)

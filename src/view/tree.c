@@ -196,7 +196,8 @@ static void on_end(struct pb_tree *t, const struct pb_view *v, const struct pb_e
 	}
 	t->nodes[call->view].calls += calls;
 	if (known)
-		add(t, ev, call->view, end - start, call->child, calls);
+		add(t, ev, call->view, pb_clock_ticks_between(&v->data->clock, start, end),
+		    call->child, calls);
 	else
 		add_child(ev, call->child);
 }
@@ -226,7 +227,7 @@ static void on_event(struct pb_tree *t, const struct pb_view *v, const struct pb
 			return;
 		node = node_of(t, ev);
 		t->nodes[node].calls += calls;
-		add(t, ev, node, end - start, 0, calls);
+		add(t, ev, node, pb_clock_ticks_between(&v->data->clock, start, end), 0, calls);
 		return;
 	case PB_EV_LEAF_OPEN:
 		ev->stack->user = visible ? node_of(t, ev) : PB_TREE_ROOT;

@@ -99,6 +99,15 @@ static void test_sleep(void **state)
 		last = ns;
 	}
 	assert_int_equal(pb_clock_ns(&c, pb_clock_ticks(&c, 17 * SECOND)), 17 * SECOND);
+	/* the sums of durations have no part of the sleep */
+	for (uint64_t start = 0; start < third; start += 131 * SECOND / 7) {
+		for (uint64_t end = start; end < third + 100 * SECOND; end += 97 * SECOND / 3) {
+			uint64_t ticks = pb_clock_ticks_between(&c, start, end);
+			uint64_t ns = pb_clock_ns(&c, end) - pb_clock_ns(&c, start);
+
+			assert_in_range(pb_clock_span(&c, ticks) + 1 - ns, 0, 2);
+		}
+	}
 	pb_clock_free(&c);
 
 	sleeps(&c, "x86-tsc", 0);	/* no time passed, so the third reading can't be used */

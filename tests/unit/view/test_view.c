@@ -145,6 +145,69 @@ static void test_recursion(void **state)
 	pb_data_close(d);
 }
 
+/* Writes a reading of the clocks. The machine has been awake for `awake` s, and has slept for
+ * `asleep` s. */
+static void reading(uint64_t awake, uint64_t asleep)
+{
+	const uint64_t s = 1000000000;
+	struct pb_meta_clock c = {
+		.tsc = GEN_START + 2 * (awake + asleep) * s, .monotonic = 100 * s + awake * s,
+		.monotonic_raw = 200 * s + awake * s, .boottime = 300 * s + (awake + asleep) * s,
+		.realtime = 1700000000 * s + (awake + asleep) * s,
+	};
+
+	gen_meta(&g, PB_META_CLOCK, &c, sizeof(c), NULL);
+}
+
+/* The machine sleeps for an hour. The time of a call has no part of the sleep, in any view. The
+ * clock stands still from 15 s to 3615 s after the start. */
+static void test_slept(void **state)
+{
+	const uint64_t s = 2000000000;
+	struct pb_meta_end meta_end = { .threads = 1 };
+	struct pb_view v = { .out = &out, .to = UINT64_MAX, .min_ns = 25 * (s / 2) };
+	struct pb_report r;
+	struct pb_tree t;
+	struct pb_data *d;
+
+	gen_begin(&g, dir, "function_graph", "mono");
+	gen_chunk(&g, 1, 100, 0, GEN_START);
+	gen_entry(&g, 1, GEN_START + 1 * s);
+	gen_entry(&g, 2, GEN_START + 2 * s);
+	gen_long(&g, 3, GEN_START + 12 * s, GEN_START + 3617 * s);
+	gen_exit(&g, 2, GEN_START + 3622 * s);
+	gen_exit(&g, 1, GEN_START + 3629 * s);
+	gen_chunk_write(&g);
+	reading(10, 0);
+	reading(20, 3600);
+	reading(30, 3600);
+	gen_meta(&g, PB_META_END, &meta_end, sizeof(meta_end), NULL);
+	gen_close(&g);
+
+	r = sums(&d);
+	assert_int_equal(r.nr, 3);
+	expect(&r.rows[0], "site:1", 1, 28000000000, 8000000000, 28000000000, 28000000000);
+	expect(&r.rows[1], "site:2", 1, 20000000000, 15000000000, 20000000000, 20000000000);
+	expect(&r.rows[2], "site:3", 1, 5000000000, 5000000000, 5000000000, 5000000000);
+	pb_report_free(&r);
+
+	/* of these calls, one took at least 25 s */
+	v.data = d;
+	assert_int_equal(pb_report_make(&v, &r), 0);
+	assert_int_equal(r.nr, 1);
+	expect(&r.rows[0], "site:1", 1, 28000000000, 28000000000, 28000000000, 28000000000);
+	pb_report_free(&r);
+
+	v.min_ns = 0;
+	assert_int_equal(pb_tree_make(&t, &v), 0);
+	assert_int_equal(t.nr, 4);
+	for (uint32_t i = 1; i < t.nr; i++)
+		assert_int_equal(pb_clock_span(&d->clock, t.nodes[i].total),
+				 i == 1 ? 28000000000 : i == 2 ? 20000000000 : 5000000000);
+	pb_tree_free(&t);
+	pb_data_close(d);
+}
+
 /* Two threads are in the same functions at the same time. A call is recursive only if its function
  * is already open on the same stack. So no call here is recursive, and all times are added up. With
  * `shared`, both threads make their inner call on a third stack. */
@@ -346,7 +409,7 @@ int main(void)
 		cmocka_unit_test(test_recursion), cmocka_unit_test(test_no_clock),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_claimed_functions),
 		cmocka_unit_test(test_missed_stack), cmocka_unit_test(test_tree_grows),
-		cmocka_unit_test(test_nonblocking),
+		cmocka_unit_test(test_nonblocking), cmocka_unit_test(test_slept),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
