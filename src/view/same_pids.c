@@ -7,6 +7,11 @@
  * has made no exec is its parent's, so it has no such PID.) The other threads belong to the process
  * whose main thread has the same image.
  *
+ * Forked children that make no exec have the same image. If the main threads of several such
+ * processes were there together with a thread, the thread belongs to one in which no other thread
+ * had its TID at the same time. Which one this is, isn't known. Then the processes are taken in the
+ * order of their starts.
+ *
  * The time of a thread's last event isn't in its chunks' headers. So if a PID has several entries
  * of main threads, the last chunk of each of its threads is decoded.
  */
@@ -19,7 +24,7 @@
 #include "base/base.h"
 #include "reader/decode.h"
 
-#define PROCESSES	64	/* limit of the processes with one PID */
+#define PROCESSES	64	/* limit of the processes with one PID; they fit in a bit mask */
 #define TRIES		64	/* limit of the main threads with one image that are compared */
 
 struct entry {
@@ -50,7 +55,7 @@ static int by_pid(const void *a, const void *b)
 	return x->thread->serial < y->thread->serial ? -1 : 1;
 }
 
-/* Puts the main threads first, sorted by image. */
+/* Puts the main threads first. Both parts are sorted by image, TID and start. */
 static int by_image(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -59,6 +64,8 @@ static int by_image(const void *a, const void *b)
 		return is_main(x) ? -1 : 1;
 	if (x->image != y->image)
 		return x->image < y->image ? -1 : 1;
+	if (x->thread->tid != y->thread->tid)
+		return x->thread->tid < y->thread->tid ? -1 : 1;
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
@@ -117,18 +124,47 @@ static void add_main(const struct pb_data *d, struct entry *e, struct process *p
 		processes[at].outer_pid = outer_pid;
 }
 
-/* Finds the process of a thread that isn't a main thread. `mains` are sorted by image. */
+static bool overlap(const struct entry *a, const struct entry *b)
+{
+	return a->start <= b->end && b->start <= a->end;
+}
+
+/* Returns the processes in which another thread had the TID of *e at the same time, as a bit mask.
+ * `first` is the first entry that isn't a main thread's. The processes of the entries before *e are
+ * known. */
+static uint64_t taken(const struct entry *first, const struct entry *e)
+{
+	uint64_t mask = 0;
+
+	for (const struct entry *o = e - 1; o >= first && e - o <= TRIES; o--) {
+		if (o->image != e->image || o->thread->tid != e->thread->tid)
+			break;
+		if (overlap(o, e))
+			mask |= 1ull << o->process;
+	}
+	return mask;
+}
+
+/* Finds the process of a thread that isn't a main thread. `mains` are sorted by image, and the
+ * other entries come after them. */
 static void find_process(const struct entry *mains, size_t nr, struct entry *e)
 {
+	uint64_t others = taken(mains + nr, e);
+	bool found = false;
 	size_t at = pb_bisect(i, 0, nr, mains[i].image < e->image), end = at + TRIES;
 
 	if (at < nr && mains[at].image == e->image)
 		e->process = mains[at].process;
-	for (; at < nr && at < end && mains[at].image == e->image; at++)
-		if (mains[at].start <= e->end && e->start <= mains[at].end) {
-			e->process = mains[at].process;
+	for (; at < nr && at < end && mains[at].image == e->image; at++) {
+		bool is_free = !(others >> mains[at].process & 1);
+
+		if (!overlap(&mains[at], e) || (found && !is_free))
+			continue;
+		e->process = mains[at].process;
+		found = true;
+		if (is_free)
 			return;
-		}
+	}
 }
 
 /* Tells the processes of one PID apart. The entries are sorted by start. */

@@ -452,6 +452,26 @@ static void same_pids(const char *dir, uint64_t n)
 	end(&g, 10000);
 }
 
+/* Two forked children of one process, each with the PID 1 in its own PID namespace. Both have two
+ * threads, which run at the same time. */
+static void same_pids_forked(const char *dir, uint64_t n)
+{
+	static struct gen g;
+
+	begin(&g, dir, "function_graph", "x86-tsc");
+	gen_thread(&g, 1, 1, 1, "first", 0, 0);
+	gen_thread(&g, 2, 1, 2, "worker1", 0, 0);
+	gen_thread(&g, 3, 1, 1, "second", 0, 0);
+	gen_thread(&g, 4, 1, 2, "worker2", 0, 0);
+	gen_thread(&g, 5, 1, 2, "later1", 0, 0);
+	call_main(&g, 1, 1, 1, 1000, 9000);
+	call_main(&g, 2, 1, 2, 1500, 4000);
+	call_main(&g, 3, 1, 1, 2000, 9500);
+	call_main(&g, 4, 1, 2, 2500, 9200);
+	call_main(&g, 5, 1, 2, 5000, 8000);
+	end(&g, 10000);
+}
+
 /* Writes the chunks of one thread with about n calls, which nest as in real programs. */
 static void bench_calls(struct gen *g, uint64_t n, uint32_t serial, uint32_t threads)
 {
@@ -507,15 +527,15 @@ static void bench_threads(const char *dir, uint64_t n)
 const char *const gen_scenarios[] = {
 	"basic", "skipped", "recursion", "tails", "lost", "threads", "stacks", "coroutines",
 	"killed", "damaged", "buffers", "function", "function_untimed", "same_pids",
-	"gone_stacks", "bench", "bench_threads", NULL
+	"same_pids_forked", "gone_stacks", "bench", "bench_threads", NULL
 };
 
 int gen_scenario(const char *name, const char *dir, uint64_t n)
 {
 	static void (*const make[])(const char *dir, uint64_t n) = {
 		basic, skipped, recursion, tails, lost, threads, stacks, coroutines, killed,
-		damaged, buffers, function, function_untimed, same_pids, gone_stacks, bench,
-		bench_threads,
+		damaged, buffers, function, function_untimed, same_pids, same_pids_forked,
+		gone_stacks, bench, bench_threads,
 	};
 
 	for (int i = 0; gen_scenarios[i]; i++)

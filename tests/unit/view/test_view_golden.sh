@@ -111,6 +111,7 @@ check chrome-threads threads dump --format=chrome
 check chrome-tails tails dump --format=chrome
 check chrome-lost lost dump --format=chrome
 check chrome-same_pids same_pids dump --format=chrome
+check chrome-same_pids_forked same_pids_forked dump --format=chrome
 check flame-threads threads dump --format=flame-graph
 check dot-threads threads dump --format=graphviz
 check info-basic basic info
