@@ -8,31 +8,46 @@
 
 #define MAX_DYN	8192		/* the largest number of dynamic entries that are read */
 
-static size_t length_of_first(const char *list)
-{
-	size_t n = 0;
-
-	while (list[n] && list[n] != ':' && list[n] != ' ')
-		n++;
-	return n;
-}
-
-bool pb_is_first_library(const char *name)
+bool pb_is_first_library(const char *name, size_t len)
 {
 	static const char *const runtimes[] = { "libasan.so", "libclang_rt.asan" };
-	size_t n = length_of_first(name), base = n;
+	size_t base = len;
 
 	while (base && name[base - 1] != '/')
 		base--;
-	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
-		if (pb_has_prefix(name + base, runtimes[i]))
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++) {
+		size_t n = strlen(runtimes[i]);
+
+		if (len - base >= n && !memcmp(name + base, runtimes[i], n))
 			return true;
+	}
 	return false;
 }
 
-size_t pb_first_in_list(const char *list)
+static bool is_separator(char c)
 {
-	return list && pb_is_first_library(list) ? length_of_first(list) : 0;
+	return c == ':' || c == ' ';
+}
+
+size_t pb_next_in_list(const char **at, const char *end)
+{
+	const char *name = *at;
+	size_t n = 0;
+
+	while (name < end && is_separator(*name))
+		name++;
+	while (name + n < end && !is_separator(name[n]))
+		n++;
+	*at = name;
+	return n;
+}
+
+size_t pb_first_in_list(const char *list, size_t len, const char **first)
+{
+	size_t n = pb_next_in_list(&list, list + len);
+
+	*first = list;
+	return pb_is_first_library(list, n) ? n : 0;
 }
 
 static bool read_at(int fd, void *to, size_t size, uint64_t at)
@@ -62,7 +77,7 @@ static bool read_name(int fd, uint64_t at, char name[PB_FIRST_MAX])
 
 	for (long i = 0; i < n; i++)
 		if (!name[i])
-			return pb_is_first_library(name);
+			return pb_is_first_library(name, (size_t)i);
 	return false;
 }
 

@@ -48,7 +48,7 @@ static const char *own_part(const char *list)
 {
 	size_t n = first_length(list);
 
-	return pb_is_first_library(list) && list[n] ? list + n + 1 : list;
+	return pb_is_first_library(list, n) && list[n] ? list + n + 1 : list;
 }
 
 static bool read_variables(char **envp, const char **path, const char **preload)

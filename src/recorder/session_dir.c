@@ -371,9 +371,9 @@ static void first_of(const char *exe, char first[PB_FIRST_MAX])
 char **record_session_environ(const struct record_session *s, const char *exe)
 {
 	char needed[PB_FIRST_MAX];
-	const char *former = getenv("LD_PRELOAD"), *first = former;
+	const char *former = getenv("LD_PRELOAD"), *first = NULL;
 	size_t n = 0, k = 0, text = strlen(s->agent) + (former ? 2 * strlen(former) : 0) + 256;
-	size_t first_len = pb_first_in_list(former);
+	size_t first_len = former ? pb_first_in_list(former, strlen(former), &first) : 0;
 	char *p, **env;
 
 	if (!first_len) {

@@ -155,9 +155,12 @@ static bool look_at_vars(struct vars *v, char *const envp[])
 static char *const *with_ours(char *const envp[], const struct vars *v, const char *first)
 {
 	const char *parts[3] = { session_path };
-	size_t out = 0, text, own = pb_first_in_list(v->preload);
+	const char *own_first = NULL;
+	size_t out = 0, text, own = 0;
 	char **new, *strings;
 
+	if (v->preload)
+		own = pb_first_in_list(v->preload, v->preload_len, &own_first);
 	text = strlen(preload_path) + strlen(session_path) + v->preload_len + 64;
 	text += own ? 2 * (own + 1) : PB_FIRST_MAX;
 	new = pb_exec_memory((v->nr + 3) * sizeof(*new) + text);
@@ -165,7 +168,7 @@ static char *const *with_ours(char *const envp[], const struct vars *v, const ch
 		return envp;
 	strings = (char *)(new + v->nr + 3);
 	if (own) {
-		first = memcpy(strings, v->preload, own);
+		first = memcpy(strings, own_first, own);
 		strings[own] = 0;
 		strings += own + 1;
 	}

@@ -87,15 +87,26 @@ static void many_program_headers(void **state)
 
 static void lists(void **state)
 {
-	static const struct { const char *list; size_t length; } cases[] = {
-		{ NULL, 0 }, { "", 0 }, { "libm.so.6", 0 }, { "libasan.so.8", 12 },
+	static const struct { const char *list; size_t length, at; } cases[] = {
+		{ "", 0 }, { "libm.so.6", 0 }, { "libasan.so.8", 12 },
 		{ "libasan.so", 10 }, { "/usr/lib/libasan.so:libm.so.6", 19 },
 		{ "/a/libclang_rt.asan-x86_64.so /b", 29 }, { "libm.so.6:libasan.so.8", 0 },
 		{ "/libasan.so/libm.so.6", 0 }, { "libm.so.6 /libasan.so", 0 }, { "/", 0 },
+		{ ":/x/libasan.so", 13, 1 }, { " /x/libasan.so", 13, 1 }, { ":", 0 }, { " : ", 0 },
+		{ " :: libasan.so:libm.so.6", 10, 4 }, { ":libm.so.6:libasan.so", 0 },
+		{ "liba", 0 }, { ":/x/", 0 },
 	};
+	const char *first;
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(pb_first_in_list(cases[i].list), cases[i].length);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *list = cases[i].list;
+
+		assert_int_equal(pb_first_in_list(list, strlen(list), &first), cases[i].length);
+		if (cases[i].length)
+			assert_ptr_equal(first, list + cases[i].at);
+	}
+	/* the value may end before the name does */
+	assert_int_equal(pb_first_in_list("libasan.so", 9, &first), 0);
 }
 
 static void damaged_files(void **state)
