@@ -21,6 +21,7 @@
 #include "engine/graph/thread.h"
 #include "engine/uaccess.h"
 #include "engine/wire.h"
+#include "abi/agent_name.h"
 #include "base/base.h"
 #include "base/mem.h"
 #include "base/sys.h"
@@ -44,24 +45,30 @@ void pb_exec_start(const char *preload, const char *session, bool follow)
 	follow_exec = follow;
 }
 
+struct part {
+	const char *text;
+	size_t len;
+};
+
 /* Writes the name, and after it the parts that aren't empty, with colons between them. Returns the
  * address after the terminating NUL. */
-static char *put_var(char *at, const char *name, const char *const parts[3])
+static char *put_var(char *at, const char *name, const struct part *parts, unsigned nr)
 {
-	size_t used = 0, size = strlen(name) + 1;
 	bool any = false;
 
-	for (int i = 0; i < 3; i++)
-		size += parts[i] ? strlen(parts[i]) + 1 : 0;
-	pb_put_str(at, size, &used, name);
-	for (int i = 0; i < 3; i++) {
-		if (!parts[i] || !*parts[i])
+	memcpy(at, name, strlen(name));
+	at += strlen(name);
+	for (unsigned i = 0; i < nr; i++) {
+		if (!parts[i].len)
 			continue;
-		pb_put_str(at, size, &used, any ? ":" : "");
-		pb_put_str(at, size, &used, parts[i]);
+		if (any)
+			*at++ = ':';
+		memcpy(at, parts[i].text, parts[i].len);
+		at += parts[i].len;
 		any = true;
 	}
-	return at + used + 1;
+	*at = 0;
+	return at + 1;
 }
 
 /* Used to check the program's pointers before this file reads through them. An invalid pointer must
@@ -75,11 +82,14 @@ struct look {
 
 /* Returns whether the memory at p can be read. Passes p, rounded down to 8, to rt_sigprocmask() as
  * the new mask, with an invalid `how`. The kernel reads the mask before it looks at `how`, and
- * changes nothing. Hardly any seccomp filter forbids this system call. */
+ * changes nothing. It accepts NULL, so the first page counts as unmapped. Hardly any seccomp filter
+ * forbids this system call. */
 static bool is_there(struct look *l, const void *p)
 {
 	uint64_t page = (uint64_t)p & ~4095ul;
 
+	if (!page)
+		return false;
 	if (page != l->page &&
 	    pb_sys(SYS_rt_sigprocmask, NO_SUCH_HOW, (uint64_t)p & ~7ul, NULL, 8) == -EFAULT)
 		return false;
@@ -103,82 +113,120 @@ static const char preload[] = "LD_PRELOAD=", session[] = "PATCHBAY_SESSION=";
 #define PRELOAD_LEN ((long)sizeof(preload) - 1)
 #define SESSION_LEN ((long)sizeof(session) - 1)
 
-/* The variables of an environment that isn't ours. */
+/* The variables of an environment that isn't ours. A child of posix_spawn shares its memory with
+ * its parent, whose other threads may meanwhile remove variables from the array. So each pointer is
+ * read once, and the array may end earlier than before. */
 struct vars {
 	size_t nr;		/* their count */
 	const char *preload;	/* the value of the program's own LD_PRELOAD, or NULL */
 	size_t preload_len;
-	bool nested;		/* there is a PATCHBAY_SESSION: the traced program is itself a
-				 * recorder, and starts a program for its own session */
+	bool session;		/* there is a PATCHBAY_SESSION that isn't empty */
 };
+
+static const char *var_at(char *const envp[], size_t i)
+{
+	return *(const char *const volatile *)&envp[i];
+}
 
 /* Looks at one variable. False: a pointer is invalid. */
 static bool look_at_var(struct vars *v, struct look *l, const char *var)
 {
 	long n = measure(l, var, session);
 
-	v->nested |= n == SESSION_LEN;
+	v->session |= n == SESSION_LEN && measure(l, var + n, NULL) > 0;
 	if (n >= 0)
 		n = measure(l, var, preload);
 	if (n < PRELOAD_LEN)
 		return n >= 0;
+	n = measure(l, var + PRELOAD_LEN, NULL);
+	if (n < 0)
+		return false;
 	v->preload = var + PRELOAD_LEN;
-	n = measure(l, v->preload, NULL);
-	v->preload_len = n < 0 ? 0 : (size_t)n;
-	return n >= 0;
+	v->preload_len = (size_t)n;
+	return true;
 }
 
 /* Looks at the variables in envp. False: a pointer is invalid. */
 static bool look_at_vars(struct vars *v, char *const envp[])
 {
 	struct look array = { ~0ul }, strings = array;
+	const char *var;
 
 	*v = (struct vars){ 0 };
 	for (; envp; v->nr++) {
-		char *const *var = &envp[v->nr];
+		char *const *at = &envp[v->nr];
 
 		/* an element of an array that isn't aligned may lie in two pages */
-		if (!is_there(&array, var) || !is_there(&array, (char *)var + 7))
+		if (!is_there(&array, at) || !is_there(&array, (char *)at + 7))
 			return false;
-		if (!*var)
+		var = var_at(envp, v->nr);
+		if (!var)
 			break;
-		if (!look_at_var(v, &strings, *var))
+		if (!look_at_var(v, &strings, var))
 			return false;
 	}
 	return true;
 }
 
+static struct part base_of(const char *path, size_t len)
+{
+	size_t base = len;
+
+	while (base && path[base - 1] != '/')
+		base--;
+	return (struct part){ path + base, len - base };
+}
+
+/* Returns whether a recorder has set these variables for its own session: PATCHBAY_SESSION, and an
+ * LD_PRELOAD whose first library is an agent of any version. A library that must come first may
+ * precede the agent there. */
+static bool is_nested(const struct vars *v)
+{
+	static const char agent[] = PB_AGENT_PREFIX;
+	const char *at = v->preload, *end = at + v->preload_len;
+	struct part name;
+	size_t n;
+
+	if (!v->session || !at)
+		return false;
+	n = pb_next_in_list(&at, end);
+	if (pb_is_first_library(at, n)) {
+		at += n;
+		n = pb_next_in_list(&at, end);
+	}
+	name = base_of(at, n);
+	return name.len >= sizeof(agent) - 1 && !memcmp(name.text, agent, sizeof(agent) - 1);
+}
+
 /* Returns a copy of envp with PATCHBAY_SESSION, and with the agent's part of LD_PRELOAD before the
  * program's own part. If the own part begins with a library that must come first, this library's
  * name is copied to the front, too. So the agent's part can be removed later without a trace.
- * first: such a library of the image itself. If the copy can't be made, returns envp itself. */
-static char *const *with_ours(char *const envp[], const struct vars *v, const char *first)
+ * needed: such a library of the image itself, or "". If the copy can't be made, returns envp. */
+static char *const *with_ours(char *const envp[], const struct vars *v, const char *needed)
 {
-	const char *parts[3] = { session_path };
-	const char *own_first = NULL;
-	size_t out = 0, text, own = 0;
+	struct part parts[] = {
+		{ needed, strlen(needed) }, { preload_path, strlen(preload_path) },
+		{ v->preload, v->preload_len },
+	}, socket = { session_path, strlen(session_path) };
+	size_t out = 0, n, text = sizeof(preload) + sizeof(session) + socket.len + 4;
+	const char *var, *first;
 	char **new, *strings;
 
-	if (v->preload)
-		own = pb_first_in_list(v->preload, v->preload_len, &own_first);
-	text = strlen(preload_path) + strlen(session_path) + v->preload_len + 64;
-	text += own ? 2 * (own + 1) : PB_FIRST_MAX;
+	if (v->preload && (n = pb_first_in_list(v->preload, v->preload_len, &first)))
+		parts[0] = (struct part){ first, n };
+	for (unsigned i = 0; i < pb_array_size(parts); i++)
+		text += parts[i].len;
 	new = pb_exec_memory((v->nr + 3) * sizeof(*new) + text);
 	if (!new)
 		return envp;
 	strings = (char *)(new + v->nr + 3);
-	if (own) {
-		first = memcpy(strings, own_first, own);
-		strings[own] = 0;
-		strings += own + 1;
-	}
-	for (size_t i = 0; i < v->nr; i++)
-		if (!pb_has_prefix(envp[i], preload))
-			new[out++] = envp[i];
+	for (size_t i = 0; i < v->nr && (var = var_at(envp, i)); i++)
+		if (!pb_has_prefix(var, preload) && !pb_has_prefix(var, session))
+			new[out++] = (char *)var;
 	new[out++] = strings;
-	strings = put_var(strings, preload, (const char *[3]){ first, preload_path, v->preload });
+	strings = put_var(strings, preload, parts, pb_array_size(parts));
 	new[out++] = strings;
-	put_var(strings, session, parts);
+	put_var(strings, session, &socket, 1);
 	new[out] = NULL;
 	return new;
 }
@@ -287,28 +335,40 @@ static void count_unfit(struct exec *e, const struct pb_image_fit *f)
 	put_name(u, f->path);
 }
 
+/* Makes the environment for an image that the agent can be loaded into. Returns the count that
+ * includes the image, or NULL if the image will be traced. The other checks come first, so that the
+ * program has little time to change the variables. */
+static uint32_t *add_ours(struct exec *e, const struct pb_image_fit *f)
+{
+	struct pb_ring *ring = pb_ring_map.ring;
+	bool near = is_near(), room = has_room();
+	char *const *envp = e->envp;
+	struct vars v;
+	bool valid = look_at_vars(&v, envp);
+
+	if (is_nested(&v))
+		return &ring->nested_images;
+	if (!near)
+		return &ring->remote_images;
+	if (valid && room)
+		e->envp = with_ours(envp, &v, f->first);
+	return e->envp == envp ? &ring->cramped_images : NULL;
+}
+
 /* Prepares an exec that may be followed. */
 static void prepare(struct exec *e, int dir, const char *path, int flags)
 {
-	struct pb_ring *ring = pb_ring_map.ring;
-	char *const *envp = e->envp;
 	struct pb_image_fit f;
-	struct vars v;
-	bool valid = look_at_vars(&v, envp);
 
 	pb_image_fit(&f, dir, path, flags);
 	if (f.kind == PB_IMAGE_FAILS)
 		return;
 	if (f.kind != PB_IMAGE_FITS)
 		count_unfit(e, &f);
-	else if (v.nested)
-		e->counter = &ring->nested_images;
 	else if (!pb_recorder_lives())
-		e->counter = &ring->missed_images;
-	else if (!is_near())
-		e->counter = &ring->remote_images;
-	else if (!valid || !has_room() || (e->envp = with_ours(envp, &v, f.first)) == envp)
-		e->counter = &ring->cramped_images;
+		e->counter = &pb_ring_map.ring->missed_images;
+	else
+		e->counter = add_ours(e, &f);
 	if (pb_recording_ended())
 		e->counter = NULL;
 }
