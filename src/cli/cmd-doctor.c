@@ -25,6 +25,7 @@
 #include "abi/analysis.h"
 #include "base/base.h"
 #include "base/clean_text.h"
+#include "base/first_library.h"
 #include "cli/cli.h"
 #include "module/module.h"
 #include "module/elf/runtimes.h"
@@ -294,10 +295,16 @@ static void check_cache(void)
 static void check_preload(void)
 {
 	const char *p = getenv("LD_PRELOAD"), *session = getenv("PATCHBAY_SESSION");
+	const char *first = NULL;
+	size_t n = p ? pb_first_in_list(p, strlen(p), &first) : 0;
 
 	if (session)
 		say(NOTE, "session", "this shell is traced itself (PATCHBAY_SESSION=%s)", session);
-	if (p && *p)
+	if (n)
+		say(NOTE, "LD_PRELOAD",
+		    "%s: is kept; the agent is loaded after %.*s, before the rest", p, (int)n,
+		    first);
+	else if (p && *p)
 		say(NOTE, "LD_PRELOAD", "%s: is kept; the agent is loaded before it", p);
 }
 
