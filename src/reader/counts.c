@@ -79,7 +79,7 @@ static struct found decode_one(const struct pb_counts_place *p, uint32_t serial,
 				    .used = p->used };
 	struct pb_image unknown = { 0 };
 	struct pb_data data = { .chunks_fd = chunks_fd, .chunks = &ref, .nr_chunks = 1,
-				.images = &unknown, .nr_images = 1 };
+				.images = &unknown, .nr_images = 1, .unnoted = true };
 	struct pb_thread thread = { .serial = serial, .nr = 1, .born = born };
 	struct pb_stacks *stacks = pb_stacks_new();
 	struct pb_cursor cursor;

@@ -99,6 +99,8 @@ struct pb_data {
 	struct pb_meta_end end;
 	bool ended;			/* the recorder ended normally */
 	bool followed;			/* rounds read what is new (follow.h) */
+	bool unnoted;			/* part of a recording, for one pass over its chunks: errors
+					 * add no notes. It isn't closed */
 	bool damaged;			/* something was cut off or unreadable */
 	bool whole;			/* no chunk is missing. So if the data has a call's end, it
 					 * also has the call's ENTRY */

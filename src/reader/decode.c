@@ -46,7 +46,7 @@ static void unreadable(struct pb_cursor *c, const char *why)
 	struct pb_data *d = c->data;
 
 	c->read_errors++;
-	if (d->followed)
+	if (d->followed || d->unnoted)
 		return;
 	d->damaged |= d->ended;
 	pb_data_note(d, "records can't be read (%s): their calls are missing", why);

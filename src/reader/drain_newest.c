@@ -69,7 +69,7 @@ uint64_t pb_drain_last_time(const struct pb_drain *d, uint32_t i)
 	};
 	struct pb_image unknown = { 0 };
 	struct pb_data data = { .chunks_fd = d->ring_fd, .chunks = &ref, .nr_chunks = 1,
-				.images = &unknown, .nr_images = 1 };
+				.images = &unknown, .nr_images = 1, .unnoted = true };
 	struct pb_thread thread = { .serial = head.serial, .nr = 1 };
 	struct pb_stacks *stacks = pb_stacks_new();
 	struct pb_cursor cursor;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "../recordings/gen_data.h"
 #include "../test_dir.h"
+#include "reader/counts.h"
 #include "reader/site_names.h"
 #include "reader/stream.h"
 
@@ -118,6 +120,22 @@ static void test_sleep(void **state)
 	assert_int_equal(pb_clock_span(&c, 2 * SECOND), SECOND);
 	assert_int_equal(pb_clock_ns(&c, second + 2 * 1000 * SECOND), 1013 * SECOND);
 	pb_clock_free(&c);
+}
+
+/* Chunks that the recorder can't read again for its counts leave no memory behind. */
+static void test_counts_unreadable(void **state)
+{
+	struct pb_counts_thread thread = { .nr = 2, .last.seq = 1 };
+	struct pb_counts counts = { 0 };
+	size_t before = 0;
+
+	thread.first.used = thread.last.used = 64;
+	for (int i = 0; i < 20; i++) {
+		pb_counts_finish(&counts, &thread, 1, -1);
+		before = i ? before : mallinfo2().uordblks;
+	}
+	assert_int_equal(mallinfo2().uordblks, before);
+	assert_int_equal(counts.opened, 0);
 }
 
 /* A recording of many program images has a large file `meta`. */
@@ -286,7 +304,7 @@ int main(void)
 		cmocka_unit_test(test_sleep), cmocka_unit_test(test_large_meta),
 		cmocka_unit_test(test_notes), cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_lost_only), cmocka_unit_test(test_no_return),
-		cmocka_unit_test(test_callers),
+		cmocka_unit_test(test_callers), cmocka_unit_test(test_counts_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
