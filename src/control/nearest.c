@@ -50,7 +50,8 @@ unsigned pb_edit_distance(const char *a, const char *b, unsigned max)
 }
 
 struct nearest {
-	const char *pattern;		/* as the user wrote it */
+	const char *pattern;		/* as the user wrote it, without a leading '!' */
+	size_t len;			/* of the pattern without :mod: */
 	char text[PB_EDIT_MAX + 1];	/* the pattern without its wildcards */
 	unsigned max, nr;
 	unsigned distance[NEAREST];
@@ -58,15 +59,16 @@ struct nearest {
 };
 
 /* Keeps the name if it is one of the nearest names. If the text has at least 3 characters, a name
- * that contains the text counts as near, even if the name has many other characters. The pattern
- * itself is no suggestion. */
+ * that contains the text counts as near, even if the name has many other characters. The part of
+ * the pattern before :mod: is no suggestion. */
 static void consider(struct nearest *n, const char *name)
 {
 	unsigned d = pb_edit_distance(n->text, name, n->max), i;
 
 	if (d > n->max && strlen(n->text) >= 3 && strcasestr(name, n->text))
 		d = n->max;
-	if (d > n->max || strlen(name) > PB_EDIT_MAX || !strcmp(name, n->pattern))
+	if (d > n->max || strlen(name) > PB_EDIT_MAX ||
+	    (!strncmp(name, n->pattern, n->len) && !name[n->len]))
 		return;
 	for (i = 0; i < n->nr; i++)
 		if (!strcmp(n->name[i], name))
@@ -100,6 +102,7 @@ static bool begin(struct nearest *n, const char *pattern)
 	size_t k = 0;
 
 	*n = (struct nearest){ .pattern = pattern + (*pattern == '!') };
+	n->len = end ? (size_t)(end - n->pattern) : strlen(n->pattern);
 	for (const char *p = n->pattern; *p && p != end && k < PB_EDIT_MAX; p++)
 		if (!strchr("*?[]^$\\", *p))
 			n->text[k++] = *p;

@@ -115,8 +115,10 @@ static void namespaces(void **state)
 	assert_string_equal(near, "");
 	pb_control_nearest_name("leaf [prog]\n", "^leaf$", near, sizeof(near));
 	assert_string_equal(near, "leaf");
-	pb_control_nearest_name("leaf [prog]\n", "leaf:mod:other", near, sizeof(near));
-	assert_string_equal(near, "leaf");
+	pb_control_nearest_name("leaf [prog]\nleak [prog]\n", "leaf:mod:!prog", near, sizeof(near));
+	assert_string_equal(near, "leak");
+	pb_control_nearest_name("leaf [prog]\n", "!leaf:mod:other", near, sizeof(near));
+	assert_string_equal(near, "");
 }
 
 /* After ":mod:", a leading '!' inverts the module, as in ftrace. */
