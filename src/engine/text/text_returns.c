@@ -186,7 +186,10 @@ void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bo
 
 	for (; m->exits_used && *from < m->analysis->nr_windows && w[*from].start < to; (*from)++) {
 		struct pb_exit_site *e = &m->exits[*from];
-		bool on = e->flags & PB_EXIT_FL_WANTED || (keep && e->stub);
+		/* a process that was forked in the middle of a batch may have found the window
+		 * wanted by its parent */
+		bool on = !pb_text_only_restores &&
+			  (e->flags & PB_EXIT_FL_WANTED || (keep && e->stub));
 		bool settled = on ? e->flags & PB_HAS_WINDOW :
 			       !(e->flags & (PB_HAS_WINDOW | PB_HAS_SLOT));
 

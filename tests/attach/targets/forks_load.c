@@ -49,6 +49,8 @@ static void collect(int flags)
 	while (waitpid(-1, &status, flags) > 0) {
 		ended++;
 		failed += status != 0;
+		if (WIFSIGNALED(status))
+			fprintf(stderr, "a child was killed by signal %d\n", WTERMSIG(status));
 	}
 }
 
