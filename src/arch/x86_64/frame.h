@@ -28,6 +28,7 @@
 #define PB_NR_HIT_STACKS	32
 #define PB_HIT_STACK_SHIFT	15
 #define PB_HIT_EPOCH_BITS	16	/* low bits of an owner */
+#define PB_HIT_TAKEN_BIT	63	/* this bit of an owner is 1 */
 
 /* struct pb_hit_stack_use (hit_stacks.h), at the upper end of each of these stacks */
 #define HIT_STACK_USE		16

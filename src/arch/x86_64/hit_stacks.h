@@ -38,10 +38,11 @@ static inline struct pb_hit_stack_use *pb_hit_stack_use(unsigned i)
 
 /* tcb: the TCB of the hit's thread. epoch: of the process in which the hit began (struct
  * pb_process). Both lose their upper bits, which a TCB doesn't have. After 65,536 generations of
- * forks, a left-over stack may stay taken. */
+ * forks, a left-over stack may stay taken. Both may be 0: a TLS that isn't libc's may have 0 where
+ * the TCB's address should be, and a child may have no epoch yet. So one bit is always set. */
 static inline uint64_t pb_hit_stack_owner(uint64_t tcb, uint32_t epoch)
 {
-	return tcb << PB_HIT_EPOCH_BITS | (uint16_t)epoch;
+	return tcb << PB_HIT_EPOCH_BITS | (uint16_t)epoch | 1ul << PB_HIT_TAKEN_BIT;
 }
 
 /* If sp is on one of these stacks, returns true. *end gets the upper end of the part that C code

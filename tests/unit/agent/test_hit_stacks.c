@@ -29,7 +29,8 @@ static void child_frees_hit_stacks(void **state)
 		{ other, 0 },		/* a hit in the child */
 		{ other, 4 },		/* the same, later */
 		{ own, 4 },
-		{ 0, 0 },		/* isn't taken */
+		{ 0, 0 },		/* a hit in the child, of a thread without a TCB */
+		{ 0, 3, true },
 		{ other, 3, true },
 	};
 	const unsigned nr = sizeof(uses) / sizeof(uses[0]);
@@ -96,6 +97,7 @@ static void stack_always_has_an_owner(void **state)
 	sigaction(SIGTRAP, &sa, &old);
 	/* a child that hasn't freed its parent's stacks */
 	assert_int_equal(step(), 0);
+	assert_int_not_equal(pb_hit_stack_owner(0, 0), 0);
 	process[PROCESS_STACKS_FREED] = 1;
 	for (int i = 1; i < PB_NR_HIT_STACKS; i++) {
 		assert_int_equal(step(), i);
