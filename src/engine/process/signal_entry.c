@@ -36,10 +36,10 @@ void pb_signal_end(ucontext_t *uc, uint64_t end);
 
 pb_handler_fn *pb_handlers[PB_SIGNALS];
 struct pb_handler_flags pb_handler_flags[PB_SIGNALS];
-/* Set when a handler that has interrupted the agent's code has set another PC. It may be a handler
- * that switches between threads of the program's own. Then it keeps contexts, and sets them later.
- * By then, their PCs may lie in displaced bytes. So from now on the agent sees the end of each
- * handler. */
+/* Set when a handler that has interrupted the agent's code has set another PC or stack pointer. It
+ * may be a handler that switches between threads of the program's own. Then it keeps contexts, and
+ * sets them later. By then, their PCs may lie in displaced bytes. So from now on the agent sees the
+ * end of each handler. */
 static bool handlers_set_pcs;
 static PB_LASTING uint64_t leaves;	/* how often pb_signal_leave() was called */
 
@@ -142,13 +142,11 @@ static void leave_displaced(ucontext_t *uc)
 		pb_context_set_pc(uc, to);
 }
 
-/* A handler that was shown the PC `shown` has changed the PC or the stack pointer, or a stop has
- * moved the PC to a stub. The program never sees an address in a stub, so it sets none. */
-static void follow(ucontext_t *uc, uint64_t shown)
+/* A handler has changed the PC or the stack pointer, or a stop has moved the PC to a stub. The
+ * program never sees an address in a stub, so it sets none. */
+static void follow(ucontext_t *uc)
 {
-	uint64_t pc = pb_context_pc(uc);
-
-	if (pc != shown && !pb_in_stub(pc))
+	if (!pb_in_stub(pb_context_pc(uc)))
 		__atomic_store_n(&handlers_set_pcs, true, __ATOMIC_RELAXED);
 	leave_displaced(uc);
 }
@@ -159,7 +157,7 @@ static void call_plain(pb_handler_fn *handler, int sig, siginfo_t *info, ucontex
 
 	handler(sig, info, uc);
 	if (pb_context_pc(uc) != pc)
-		follow(uc, pc);
+		follow(uc);
 }
 
 static void call_translated(pb_handler_fn *handler, int sig, siginfo_t *info, ucontext_t *uc)
@@ -176,7 +174,7 @@ static void call_translated(pb_handler_fn *handler, int sig, siginfo_t *info, uc
 	pc = pb_context_pc(uc);
 	handler(sig, info, uc);
 	if (shown ? !pb_context_end(&c) : pb_context_pc(uc) != pc)
-		follow(uc, pc);
+		follow(uc);
 }
 
 static void set_default(int sig)
