@@ -180,7 +180,7 @@ bool pb_text_hosts_returns(const struct pb_module *m, const struct pb_site *s);
  * link-time address `to`. keep: windows that have a stub stay patched. If windows and sites are
  * added in the order of their addresses, the batch needn't be sorted. */
 void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bool keep);
-/* Like pb_text_look(), but for all windows of exits of m. */
+/* Like pb_text_look(), but for all windows of exits of m. Also removes their marks. */
 void pb_text_look_returns(struct pb_module *m);
 
 extern uint64_t pb_text_ns;		/* time spent in commits, for READY */

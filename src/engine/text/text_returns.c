@@ -186,8 +186,6 @@ void pb_text_change_returns(struct pb_module *m, uint32_t *from, uint64_t to, bo
 
 	for (; m->exits_used && *from < m->analysis->nr_windows && w[*from].start < to; (*from)++) {
 		struct pb_exit_site *e = &m->exits[*from];
-		/* a process that was forked in the middle of a batch may have found the window
-		 * wanted by its parent */
 		bool on = !pb_text_only_restores &&
 			  (e->flags & PB_EXIT_FL_WANTED || (keep && e->stub));
 		bool settled = on ? e->flags & PB_HAS_WINDOW :
@@ -205,6 +203,10 @@ void pb_text_look_returns(struct pb_module *m)
 	for (uint32_t i = 0; m->exits && i < m->analysis->nr_windows; i++) {
 		struct pb_place p;
 
+		/* in a child that was forked in the middle of a batch, a mark of its parent's. Most
+		 * windows have none, and their pages aren't written */
+		if (m->exits[i].flags & PB_EXIT_FL_WANTED)
+			m->exits[i].flags &= ~PB_EXIT_FL_WANTED;
 		if (!m->exits[i].stub)
 			continue;
 		p = pb_window_place(m->analysis, pb_analysis_windows(m->analysis) + i);

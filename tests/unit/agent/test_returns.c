@@ -5,9 +5,12 @@
 
 #include "engine/text/text_priv.h"
 
-/* A window has 5 bytes, and "returns" has an exit with a window of its own. */
+/* A window has 5 bytes. "returns" has an exit with a window of its own; the exit of "inside" is in
+ * the window of its entry. */
 static const char *const exits_s =
-	".text\n .globl returns\n .type returns,@function\nreturns:\n .cfi_startproc\n"
+	".text\n .globl inside\n .type inside,@function\ninside:\n .cfi_startproc\n"
+	" mov %rdi,%rax\n ret\n nop\n .cfi_endproc\n .size inside, .-inside\n"
+	" .fill 16,1,0xcc\n .globl returns\n .type returns,@function\nreturns:\n .cfi_startproc\n"
 	" mov %rdi,%rax\n add %rsi,%rax\n imul %rdx,%rax\n imul $1000,%rax,%rax\n"
 	" push %rbx\n .cfi_adjust_cfa_offset 8\n imul $1000,%rax,%rax\n add $1,%rax\n"
 	" pop %rbx\n .cfi_adjust_cfa_offset -8\n ret\n"
@@ -75,11 +78,16 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void want(void)
+static struct pb_site *site(const char *name)
 {
 	struct view v = { module.analysis, 0 };
 
-	pb_text_want_returns(&module, &sites[func(v, "returns") - pb_analysis_funcs(v.a)]);
+	return &sites[func(v, name) - pb_analysis_funcs(v.a)];
+}
+
+static void want(void)
+{
+	pb_text_want_returns(&module, site("returns"));
 }
 
 static void change(bool keep)
@@ -106,9 +114,8 @@ static void wanted(void **state)
 	assert_int_equal(restored, 1);
 }
 
-/* A child that was forked between want() and change() is detached. Its stubs may not be executable
- * yet, so no jump may lead to them. */
-static void forked_in_between(void **state)
+/* A detach writes no jump, whatever is wanted. */
+static void only_restores(void **state)
 {
 	want();
 	pb_text_only_restores = true;
@@ -121,10 +128,25 @@ static void forked_in_between(void **state)
 	assert_int_equal(written + restored, 0);
 }
 
+/* A child that was forked between want() and change() looks at its text before it is detached. Its
+ * stubs may not be executable yet. So it must neither write the jumps that its parent wanted, nor
+ * keep those of entries because of them. */
+static void forked_in_between(void **state)
+{
+	want();
+	pb_text_want_returns(&module, site("inside"));
+	assert_true(pb_text_hosts_returns(&module, site("inside")));
+	pb_text_look_returns(&module);
+	assert_false(pb_text_hosts_returns(&module, site("inside")));
+	change(false);
+	assert_int_equal(written + restored, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wanted),
+		cmocka_unit_test(only_restores),
 		cmocka_unit_test(forked_in_between),
 	};
 
